@@ -55,7 +55,7 @@ class EndsSuffice(Triggering):
 class NeverTimesOut(Triggering):
     """A16: the coordinator assumes that each trigger arrives; no checkpoint times out."""
 
-    def limits(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
+    def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
         self.reached = True
         return []
 

@@ -69,7 +69,7 @@ class DrainsNothing(Ending):
 class NoTimeOut(Triggering):
     """J08, J25: the engine has no timeout for checkpoints."""
 
-    def limits(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
+    def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
         return []
 
 

@@ -236,7 +236,7 @@ class LocalRunner(TaskRunner):
         if not self.returns:
             super()._refill(effect)
             return
-        place = self._place_at(self.task.restored_checkpoint)
+        place = self._place_at(self.task.starts_from)
         if place is None:
             return
         for number, element in enumerate(effect.elements, place.taken[effect.channel]):
@@ -250,10 +250,10 @@ class LocalRunner(TaskRunner):
         super()._open(effect)
 
     def _begin_again(self) -> None:
-        place = self._place_at(self.task.restored_checkpoint)
+        place = self._place_at(self.task.starts_from)
         if place is None:
             return
-        if self.task.restored_checkpoint == NO_CHECKPOINT:
+        if self.task.starts_from == NO_CHECKPOINT:
             for outlet, next_numbers in zip(self._outlets, place.sent, strict=True):
                 outlet.begin_at(next_numbers)
         for inlet, taken in zip(self._inlets, place.taken, strict=True):
@@ -271,7 +271,7 @@ class LocalRunner(TaskRunner):
         """How far its logs are durable: those elements need not be written again."""
         numbers = [(inlet.next_number, inlet.logged) for inlet in self._inlets]
         logs = tuple((number, max(number, logged)) for number, logged in numbers)
-        return LogsFound(logs, self._order.taken_at(self.task.restored_checkpoint))
+        return LogsFound(logs, self._order.taken_at(self.task.starts_from))
 
     def _work(self, now: int) -> None:
         if not self._behind:

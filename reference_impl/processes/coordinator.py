@@ -346,7 +346,7 @@ class CoordinatorWorld(ProcessWorld):
             machine.newest_attempt,
             NAMES[type(machine.stage)],
             machine.is_ending,
-            machine.takes_checkpoint,
+            machine.has_checkpoint_under_way,
             int(newest.checkpoint) if newest is not None else 0,
             _numbers(machine.retained),
         )

@@ -52,7 +52,7 @@ def phase_of(world: Phased) -> str:
     newest = world.newest
     if newest is not None and _commits_are_due(live, newest.checkpoint):
         return "committing"
-    return "checkpointing" if machine.takes_checkpoint else "running"
+    return "checkpointing" if machine.has_checkpoint_under_way else "running"
 
 
 def _commits_are_due(live: Sequence[TaskRunner], newest: CheckpointId) -> bool:

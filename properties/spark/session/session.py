@@ -287,10 +287,14 @@ def _temporary_files_in(folder: Path, module: ModuleType) -> Iterator[None]:
 
 
 def _reason(error: Exception, log: Path) -> str:
-    """The most informative line: the first error in Java's log, or else the exception's first line."""
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    errors = [line.strip() for line in lines if "rror" in line or "xception" in line]
-    return errors[0] if errors else (str(error).splitlines() or [type(error).__name__])[0]
+    """The most informative line: the first error in Java's log, else the exception's first line and the log's last."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()] if log.exists() else []
+    errors = [line for line in lines if "rror" in line or "xception" in line]
+    if errors:
+        return errors[0]
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    last = next((line for line in reversed(lines) if line), None)
+    return f"{first} (Java's last words: {last})" if last is not None else first
 
 
 def _shut_down(running: SparkSession) -> None:

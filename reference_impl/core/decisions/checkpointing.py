@@ -58,7 +58,7 @@ class Triggering(Part):
         """The tasks that must acknowledge: all that take part; the sinks alone are not enough (ABS-4)."""
         return tuple(tasks)
 
-    def limits(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
+    def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
         """What bounds the time of a checkpoint that is triggered now: the timeout after which it is given up."""
         return [SetTimer(CheckpointTimeout(checkpoint), timeout_us)]
 

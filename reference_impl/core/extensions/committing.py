@@ -54,7 +54,7 @@ class CommitterBehind:
         return [
             Sealed(name, checkpoint)
             for name, checkpoint in unfinished
-            if checkpoint is not None and checkpoint <= task.restored_checkpoint
+            if checkpoint is not None and checkpoint <= task.starts_from
         ]
 
 
@@ -192,12 +192,12 @@ class Committer:
         # The global committer still expects from it what it will settle.
         state.ended = state.ended and not self._has_global
 
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         self._held.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
 
     def on_restored(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced."""
-        self._held.restored(self.task.restored_checkpoint)
+        self._held.restored(self.task.starts_from)
         due = self.task.parts.sink_recovery.to_commit(self._held.sealed)
         asks = self._held.ask_restored([self._request(one.name) for one in due])
         return [*self.task.open_inputs(), *asks, *self._announce()]
@@ -289,12 +289,12 @@ class GlobalCommitter:
         state.transactions = list(self._held.sealed)
         state.ended = False  # its committers will still send committables, whatever the checkpoint
 
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         self._held.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
 
     def on_restored(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced."""
-        self._held.restored(self.task.restored_checkpoint)
+        self._held.restored(self.task.starts_from)
         return self.task.open_inputs()
 
     # -- the end ---------------------------------------------------------------------

@@ -60,7 +60,7 @@ class DirectSink:
     def describe(self, state: TaskState) -> None:
         """Nothing of it is in a snapshot."""
 
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         """As in `describe`."""
 
     def _flush(self) -> Transact:

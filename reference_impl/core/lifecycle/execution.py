@@ -2,7 +2,7 @@
 
 Carbone et al. (arXiv:1506.08603, section 4.4): after a failure the whole dataflow restarts from the latest complete
 snapshot.  A number is given to each attempt, and is durable before the attempt is deployed.  Each stage of the
-job's life is a type (`stages`).  A restart of a part is the extension `regions.RegionalFailover`.
+job's life is a type (`stages`).  A restart of a part is in `regions.RegionalFailover`.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Execution:
 
     def _start_attempt(self, cause: str) -> list[Effect]:
         self._attempts.begin()
-        restores = self._snapshots.newest() if self._config.rewinds else None
+        restores = self._snapshots.to_restore() if self._config.rewinds else None
         incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
         if incompatible is not None:
             return self._fail(incompatible)
@@ -298,7 +298,7 @@ class Execution:
 
     def _restart_part(self) -> list[Effect]:
         regional = expect(self._regional, RegionalFailover)
-        restores = self._parts.failover.restored_by_part(self._snapshots.newest())
+        restores = self._parts.failover.restored_by_part(self._snapshots.to_restore())
         incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
         if incompatible is not None:
             return self._fail(incompatible)

@@ -138,7 +138,7 @@ class JobEnding:
 
     def _covered(self) -> Covered:
         """The sealed transactions that must be committed."""
-        newest = self._snapshots.newest()
+        newest = self._snapshots.to_restore()
         if newest is not None and self._snapshots.knows_all:
             return CoveredUpTo(newest.checkpoint)
         return MayBeCovered() if self._records.had_snapshot or not self._snapshots.knows_all else NothingCovered()
@@ -154,7 +154,7 @@ class JobEnding:
         return [*effects, *self._end(stage.closure.status, stage.closure.cause)]
 
     def _end(self, status: Status, cause: AnyCause | None = None) -> list[Effect]:
-        newest, knows_all = self._snapshots.newest(), self._snapshots.knows_all
+        newest, knows_all = self._snapshots.to_restore(), self._snapshots.knows_all
         over = JobClosed(status.value)
         sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._records.took_over and knows_all else []
         unanswered = [*(event.command for event in self.waiting_commands()), *self._checkpoints.commands]

@@ -157,7 +157,7 @@ class OperatorWork:
         except Refused as error:
             raise WorkFailed(self._blamed(error), before) from error
 
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         self._restored = state.listed
         mine = [item for item in state.shared if self.operator.keeps(item)]
         self.operator.resume(msgspec.structs.replace(state, shared=mine) if state.shared else state)

@@ -7,21 +7,28 @@ each rule stands:
 
 ABS-1  trigger, position, barrier   coordinator.py: Coordinator._create_checkpoint, Coordinator._trigger_checkpoint
                                     source.py: SourceTask.on_trigger, SourceTask._snapshot_and_barrier
+                                    ../decisions/tasks.py: SourceCut.steps (position first)
 ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
                                     input_task.py: InputTask._on_barrier, InputTask._snapshot_and_barrier
+                                    ../operators/operator_work.py: OperatorWork.snapshot (rows held back)
 ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.create
                                     coordinator.py: Coordinator._on_interval_over, Coordinator._after_abort
 ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
+                                    Checkpoints._awaiting, Checkpoints._reject (late, or of an older attempt)
                                     coordinator.py: Coordinator._on_stored, Coordinator._notify
-ABS-5  what a snapshot holds        task.py: Task.fixed_state    input_task.py: InputTask.current_snapshot
-                                    source.py: SourceTask.fixed_state    checkpoints.py: Checkpoints._record_of
+ABS-5  what a snapshot holds        task.py: Task.state_without_heap    input_task.py: InputTask.current_snapshot
+                                    source.py: SourceTask.state_without_heap    checkpoints.py: Checkpoints._record_of
                                     ../decisions/compatibility.py: refusal (a record that lacks a state)
 ABS-6  failure and recovery         ../lifecycle/execution.py: Execution.on_lost, Execution.deploy
                                     task.py: Task.restore    task_tracking.py: Attempts
+                                    sink.py: TransactionalSink.on_restored (fences former attempts)
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
-                                    source.py: SourceTask.restore (at-most-once does not rewind)
+                                    source.py: SourceTask._read, SourceTask.restore (at-most-once saves its
+                                    position before it sends, and does not rewind)
+                                    coordinator.py: Coordinator._on_all_running (at-most-once has no checkpoints)
                                     ../job/config.py: Config.check
-ABS-8  asynchronous snapshots       task.py: Task.write, Task.persist    ../decisions/tasks.py: Copying
+ABS-8  asynchronous snapshots       task.py: Task.persist_when_complete, Task.persist
+                                    input_task.py: InputTask.current_snapshot    ../decisions/tasks.py: Copying
 ABS-11 two-phase commit             sink.py: TransactionalSink
 
 Chandy and Lamport's general algorithm, on any graph, is chandy_lamport.py; nothing of the engine uses it.
@@ -32,5 +39,5 @@ and come before later ones; a message reaches only the attempt that it names (`d
 behind something durable happens behind it.
 
 `parts` are the decisions that a planted defect may replace (`decisions`).  Some take an argument that the correct
-decision does not need.
+decision does not need, and some branches, such as a step that is put off, are taken only with a defect.
 """

@@ -45,7 +45,9 @@ class Flowing(msgspec.Struct, frozen=True):
     """No checkpoint is being aligned."""
 
     last: CheckpointId
+    """it was begun or given up here, and so were all before it"""
     aborted: tuple[CheckpointId, ...] = ()
+    """the coordinator gave them up before their barriers came"""
 
 
 class Aligning(msgspec.Struct, frozen=True):
@@ -141,7 +143,7 @@ class BlockChannel(msgspec.Struct, frozen=True):
 
 
 class UnblockChannels(msgspec.Struct, frozen=True):
-    """Take elements from these channels again."""
+    """Take elements from these channels again; those that waited come first (ABS-2)."""
 
     channels: Channels
 
@@ -212,6 +214,8 @@ class Alignment(Part):
         return state, []
 
     def first_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """The first channel has delivered the barrier: block it until the others have (ABS-2).  With one channel there
+        is nobody to wait for."""
         signal = expect(signal, BarrierCame)
         checkpoint = signal.checkpoint
         if inputs == 1:
@@ -220,6 +224,8 @@ class Alignment(Part):
         return aligning, [BlockChannel(signal.channel)]
 
     def next_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """One more channel has delivered the barrier: block it.  Or it was the last: take the snapshot, and unblock the
+        others (the last one was never blocked)."""
         state = expect(state, Aligning)
         signal = expect(signal, BarrierCame)
         arrived = (*state.arrived, signal.channel)
@@ -257,10 +263,8 @@ class Alignment(Part):
         return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=True)]
 
     def newer_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        state = expect(state, Aligning)
-        flowing, actions = self.give_up(state, signal, inputs)
-        then, more = self.step(flowing, signal, inputs)
-        return then, actions + more
+        """A cancel barrier says of its channel what a newer barrier says."""
+        return self.newer_barrier(state, signal, inputs)
 
     def remember(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """The checkpoint was aborted before its barrier came: the barrier, or a cancel barrier, is still to come."""

@@ -30,6 +30,7 @@ from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyCause, Subsumed
 from ..vocabulary.effects import ClearLogs, Discard, Effect, Store
 from ..vocabulary.ends import JobEnd
+from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
@@ -73,7 +74,7 @@ class RetainedSnapshots:
     def latest(self) -> CompletedSnapshot | None:
         return self.all[-1] if self.all else None
 
-    def newest(self) -> CompletedSnapshot | None:
+    def to_restore(self) -> CompletedSnapshot | None:
         """The snapshot that a new attempt restores."""
         return self._parts.restore_choice.choose(self.all)
 
@@ -153,7 +154,7 @@ class Pending(msgspec.Struct, kw_only=True):
     """the enumerators' states when it was triggered, before any reader was triggered"""
 
     @property
-    def is_acknowledged(self) -> bool:
+    def is_acknowledged_by_all(self) -> bool:
         acknowledged = self.acknowledged
         return len(acknowledged) >= len(self.expected) and all(task in acknowledged for task in self.expected)
 
@@ -268,7 +269,7 @@ class Checkpoints:
         )
         pending.alignment_timeout_us = self._alignment_timeout_us(pending)
         self.pending[pending.checkpoint] = pending
-        self._under_way += not savepoint
+        self._under_way += not savepoint  # savepoints do not count (ABS-3)
         return pending
 
     def _next_id(self) -> CheckpointId:
@@ -295,10 +296,10 @@ class Checkpoints:
         pending.enumerators = self._enumerator_states()
         effects = [
             CheckpointTriggered(checkpoint, attempt, pending.savepoint),
-            *self._parts.triggering.limits(checkpoint, self._config.checkpoint_timeout_us),
+            *self._parts.triggering.timeout(checkpoint, self._config.checkpoint_timeout_us),
             *self._trigger_tasks(pending),
         ]
-        return effects if pending.expected else [*effects, *self._store_if_acknowledged(pending)]
+        return effects if pending.expected else [*effects, *self._store_if_all_acknowledged(pending)]
 
     def _trigger_tasks(self, pending: Pending) -> list[Effect]:
         """Trigger the tasks that start the checkpoint: those without an unfinished sender."""
@@ -333,7 +334,7 @@ class Checkpoints:
             self._leftovers[handle if handle is not None else self._handle(pending, task)] = None
         if not pending.triggered:
             return []  # its id is not durable yet: `_trigger_tasks` will know of the task that finished
-        return [*self._trigger_tasks(pending), *self._store_if_acknowledged(pending)]
+        return [*self._trigger_tasks(pending), *self._store_if_all_acknowledged(pending)]
 
     # -- acknowledgements ----------------------------------------------------------
 
@@ -345,7 +346,7 @@ class Checkpoints:
         pending.acknowledge(ack)
         for handle in self._parts.completion.unwanted(ack, savepoint=pending.savepoint, taken=True):
             self._leftovers[handle] = None
-        return self._store_if_acknowledged(pending)
+        return self._store_if_all_acknowledged(pending)
 
     def _awaiting(self, ack: Ack) -> Pending | None:
         """The pending checkpoint that an acknowledgement counts for."""
@@ -357,10 +358,10 @@ class Checkpoints:
         counts = self._parts.completion.counts(ack, pending.finished, pending.acknowledged)
         return pending if counts else None
 
-    def _store_if_acknowledged(self, pending: Pending) -> list[Effect]:
-        if not pending.is_acknowledged:
+    def _store_if_all_acknowledged(self, pending: Pending) -> list[Effect]:
+        if not pending.is_acknowledged_by_all:
             return []
-        acknowledged = {checkpoint: one.is_acknowledged for checkpoint, one in self.pending.items()}
+        acknowledged = {checkpoint: one.is_acknowledged_by_all for checkpoint, one in self.pending.items()}
         ready = self._parts.completion.completes(pending.checkpoint, acknowledged)
         return [effect for checkpoint in ready for effect in self._store_record(self.pending[checkpoint])]
 
@@ -418,13 +419,17 @@ class Checkpoints:
         return complete.pending, [*effects, *self.discard_leftovers()]
 
     def _store_answered(self, checkpoint: CheckpointId) -> BeingStored:
-        answered = next(one for one in self.storing if one.pending.checkpoint == checkpoint)
+        answered = next((one for one in self.storing if one.pending.checkpoint == checkpoint), None)
+        if answered is None:
+            raise ProtocolViolated(f"the record of checkpoint {checkpoint} is not being stored")
         self.storing = tuple(one for one in self.storing if one is not answered)
         self.pending.pop(checkpoint, None)
         self._under_way -= not answered.pending.savepoint
         return answered
 
     # -- giving up -----------------------------------------------------------------
+    # A checkpoint that is declined, timed out or subsumed is aborted, each with its cause (ABS-4).  `abandon` gives up
+    # all pending ones when their attempt fails.
 
     def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         """Give a pending checkpoint up, discard its states, and remember which states may still be written."""

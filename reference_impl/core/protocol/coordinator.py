@@ -226,7 +226,7 @@ class Coordinator:
         return self.checkpoints.is_ending
 
     @property
-    def takes_checkpoint(self) -> bool:
+    def has_checkpoint_under_way(self) -> bool:
         return bool(self.checkpoints.pending or self.checkpoints.storing)
 
     @property
@@ -237,7 +237,7 @@ class Coordinator:
     @property
     def newest(self) -> CompletedSnapshot | None:
         """The snapshot that a new attempt restores."""
-        return self.snapshots.newest()
+        return self.snapshots.to_restore()
 
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
@@ -265,13 +265,13 @@ class Coordinator:
         return Situation(
             stage=self.stage,
             is_ending=self.checkpoints.is_ending,
-            is_open=self._takes_checkpoints,
+            is_open=self._may_trigger_checkpoints,
             latest=self.snapshots.latest,
             finished=self.ends.finished,
         )
 
     @property
-    def _takes_checkpoints(self) -> bool:
+    def _may_trigger_checkpoints(self) -> bool:
         """Whether a checkpoint other than the final one may be triggered (FIN-7)."""
         return self._config.goes_on or not self.ends.some_input_has_ended
 
@@ -341,28 +341,30 @@ class Coordinator:
 
     def _on_stored(self, event: SnapshotStored) -> list[Effect]:
         """The record is durable: the checkpoint is complete."""
-        pending, effects = self.checkpoints.stored(event.checkpoint)
+        complete, effects = self.checkpoints.stored(event.checkpoint)
         effects.extend(self._execution.clear_logs())
-        if pending.command is not None:
-            effects.append(Return(pending.command, event.checkpoint))
-        if pending.attempt == self.attempts.newest and self._execution.runs_at_least_in_part:
-            if pending.ending is not None:
-                return [*effects, *self._ending.terminate(event.checkpoint, pending.ending)]
-            effects.extend(self._notify(pending))
+        if complete.command is not None:
+            effects.append(Return(complete.command, event.checkpoint))
+        if complete.attempt == self.attempts.newest and self._execution.runs_at_least_in_part:
+            if complete.ending is not None:
+                return [*effects, *self._ending.terminate(event.checkpoint, complete.ending)]
+            effects.extend(self._notify(complete))
         if self._config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
         return [*effects, *self._execution.resume_restart(), *self._ending.end_if_settled()]
 
-    def _notify(self, pending: Pending) -> list[Effect]:
+    def _notify(self, complete: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
         ordered_before = self.ends.ordered_to_finish
-        ordered_now = [] if self.checkpoints.is_ending else self.ends.order_to_finish(pending.ended, pending.checkpoint)
+        ordered_now = (
+            [] if self.checkpoints.is_ending else self.ends.order_to_finish(complete.ended, complete.checkpoint)
+        )
         being_stored = self.checkpoints.being_stored
         news = Complete(
             job=self.job,
             attempt=self.attempts.newest,
-            checkpoint=pending.checkpoint,
+            checkpoint=complete.checkpoint,
             oldest=self.snapshots.oldest(being_stored),
             logs_from=self.snapshots.logs_from(being_stored),
         )
@@ -414,9 +416,9 @@ class Coordinator:
             return effects
         self.checkpoints.count_failure()
         if pending.ending is not None and pending.ending.by_command:
-            return [*effects, *self._execution.fail_over(StopFailed(str(cause)))]
+            return [*effects, *self._execution.fail_over(StopFailed(cause))]
         if self.checkpoints.more_failed_than_tolerated:
-            return [*effects, *self._execution.fail_over(CheckpointsFailed(str(cause)))]
+            return [*effects, *self._execution.fail_over(CheckpointsFailed(cause))]
         return effects
 
     # -- tasks finish (FIN-1, FIN-3, FIN-8) ----------------------------------------------
@@ -461,7 +463,7 @@ class Coordinator:
             return self._ending.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
         if not self._config.rewinds:
             return [Return(event.command, cause=NoSnapshots())]
-        if not self._takes_checkpoints:
+        if not self._may_trigger_checkpoints:
             return [Return(event.command, cause=SomeInputEnded())]
         if isinstance(stage, Terminating | Closing | Ended) or self.checkpoints.is_ending:
             return [Return(event.command, cause=JobIsEnding())]

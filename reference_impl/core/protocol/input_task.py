@@ -1,12 +1,13 @@
 """Tasks with inputs: they align barriers, and hand each record to their work.
 
-Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.2,
-algorithm 1: a task with several inputs blocks each channel that has delivered the barrier.  Once all have, it takes its
-snapshot, sends the barrier in each output, and unblocks its inputs (ABS-2).  When it does so is the table of
-`barrier_alignment`; this file carries out what the table says.  A task that has seen the end of its data takes part in
+Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.2: a
+task with several inputs blocks each channel that has delivered the barrier.  Once all have, it takes its snapshot,
+sends the barrier in each output, and unblocks its inputs (ABS-2).  When it does so is the table of `barrier_alignment`;
+this file carries out what the table says.  A task that has seen the end of its data takes part in
 checkpoints as before.  Once all its senders have finished, the coordinator triggers it like a source (FIN-1; FLIP-147).
 
-The work is an operator (`operator_work`), a sink (`sink`), or a part of a sink (`committing`).
+The work is an operator (`operators.operator_work`), a sink (`protocol.sink`, `extensions.direct_sink`), or a part of a
+sink (`extensions.committing`).
 """
 
 from __future__ import annotations
@@ -83,14 +84,16 @@ class Work(Protocol):
         ...
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Take the snapshot, and have it written; the barrier follows.  Raises WorkFailed."""
+        """Emit the rows that are held back (ABS-2), take the snapshot, and have it persisted; the barrier follows.
+
+        Raises WorkFailed."""
         ...
 
     def describe(self, state: TaskState) -> None:
-        """Add its part to the fixed state of a snapshot."""
+        """Add its part to the state of a snapshot; not the heap."""
         ...
 
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         """Make a restored state its own.  Raises Refused for one that it cannot use."""
         ...
 
@@ -247,12 +250,12 @@ class InputTask(Task):
         "_event_time",
         "_in_flight_inputs",
         "_mailbox",
-        "_open",
         "_operator",
         "_timers",
         "_transactions",
         "_triggered",
         "_unended",
+        "_unfinished_channels",
         "alignment",
         "clocked",
         "holds_end",
@@ -295,7 +298,7 @@ class InputTask(Task):
         self.holds_end = holds_end
         self.clocked = timers is not None and timers.clocked
         self.publishes = committables is not None and committables.publishes
-        self._open = list(range(len(spec.gates)))
+        self._unfinished_channels = list(range(len(spec.gates)))
         """channels whose sender has not finished"""
         self._unended = len(spec.gates)
         """channels in which data may follow"""
@@ -346,14 +349,14 @@ class InputTask(Task):
             return failed.effects
 
     def _on_partition_ended(self, end: EndOfPartition, channel: int) -> list[Effect]:
-        self._open.remove(channel)
+        self._unfinished_channels.remove(channel)
         in_flight = self._in_flight_inputs
         if in_flight is not None:
             in_flight.ended(channel)
         effects = self.signal(PartitionEnded(channel))
         if in_flight is not None:
             effects += in_flight.write_complete(self)
-        if not self._open:
+        if not self._unfinished_channels:
             effects += self._signal_triggers()
         if self._committables is not None:
             effects += self._committables.on_partition_ended(channel)
@@ -369,7 +372,7 @@ class InputTask(Task):
         self._triggered = (*self._triggered, message.checkpoint)
         if self.in_flight is not None:
             self.in_flight.triggered(message)
-        return [] if self._open else self._signal_triggers()
+        return [] if self._unfinished_channels else self._signal_triggers()
 
     def _signal_triggers(self) -> list[Effect]:
         triggered, self._triggered = self._triggered, ()
@@ -395,7 +398,7 @@ class InputTask(Task):
         """Carry out what the alignment says."""
         if type(self.life) is HasFinished:
             return []
-        self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._open))
+        self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._unfinished_channels))
         effects: list[Effect] = []
         for action in actions:
             match action:
@@ -416,7 +419,9 @@ class InputTask(Task):
         checkpoint = action.checkpoint
         if self.in_flight is not None:
             delivered = action.delivered
-            missing = () if delivered is None else tuple(one for one in self._open if one not in delivered)
+            missing = (
+                () if delivered is None else tuple(one for one in self._unfinished_channels if one not in delivered)
+            )
             self.in_flight.snapshot_taken(checkpoint, missing)
         try:
             return [*self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
@@ -431,24 +436,25 @@ class InputTask(Task):
         except Refused as error:  # the snapshot was made by another user function
             return [Fail(SnapshotUnfit(self.spec.task, str(error)))]
 
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         self._event_time.restore(state)
-        self.work.take_over(state)
+        self.work.adopt(state)
 
     def on_restored(self) -> list[Effect]:
         return self.work.on_restored()
 
-    def fixed_state(self) -> TaskState:
-        state = super().fixed_state()
+    def state_without_heap(self) -> TaskState:
+        state = super().state_without_heap()
         self._event_time.describe(state)
         self.work.describe(state)
         return state
 
     def current_snapshot(self) -> Snapshot:
+        """The state of this moment.  The working state by key is a copy that no later record changes (ABS-8)."""
         if self._operator is None:
             return super().current_snapshot()
         heap = self._operator.heap()
-        return Snapshot(self.fixed_state(), heap, self._operator.entries)
+        return Snapshot(self.state_without_heap(), heap, self._operator.entries)
 
     # -- the world -----------------------------------------------------------------
 

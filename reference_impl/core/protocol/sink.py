@@ -91,7 +91,7 @@ class Requests:
     ) -> list[Effect]:
         """Have a snapshot written when these requests are settled; now, if there are none."""
         if not numbers:
-            return task.write(checkpoint, snapshot)
+            return task.persist_when_complete(checkpoint, snapshot)
         self._unwritten.append((numbers, checkpoint, snapshot))
         return []
 
@@ -101,7 +101,7 @@ class Requests:
         for numbers, checkpoint, snapshot in self._unwritten:
             numbers.discard(number)
             if not numbers:
-                effects.extend(task.write(checkpoint, snapshot))
+                effects.extend(task.persist_when_complete(checkpoint, snapshot))
         self._unwritten = [waiting for waiting in self._unwritten if waiting[0]]
         return effects
 
@@ -314,7 +314,7 @@ class TransactionalSink:
 
     # -- recovery and the end ------------------------------------------------------
 
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         self.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
         self._serial = state.serial
 

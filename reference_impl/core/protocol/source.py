@@ -35,7 +35,7 @@ from ..vocabulary.messages import (
     Running,
     Trigger,
 )
-from ..vocabulary.state import Snapshot, TaskState
+from ..vocabulary.state import TaskState, without_heap
 from ..vocabulary.timeouts import IdleTimeout, RetryAsk
 from .task import (
     AWAITING_FINAL_CHECKPOINT,
@@ -125,11 +125,11 @@ class SourceTask(Task):
         super().__init__(spec, config, parts, reading, in_flight)
         self._assigning = assigning
         self.bounded = bounded
-        self._rewinds = config.rewinds
+        self._at_most_once = not config.rewinds
         self._logs = tuple(logs)
         self.positions = {log.split: 0 for log in logs}
         self._next_log = 0
-        self._last = NO_CHECKPOINT
+        self._last_triggered = NO_CHECKPOINT
         self._aborted: tuple[CheckpointId, ...] = ()
         self.suspended = False
         self._event_time = event_time
@@ -158,9 +158,9 @@ class SourceTask(Task):
         else:
             effects = self.emit((Record(key, value, tag, 0, origin, log.times[offset]),))
             effects.extend(self._event_time.read(log.split, log.times[offset], self))
-        if self._rewinds:
-            return effects
-        return [SavePosition(log.split, offset + 1, tuple(effects))]
+        if self._at_most_once:  # the position is saved before the record is sent (ABS-7)
+            return [SavePosition(log.split, offset + 1, tuple(effects))]
+        return effects
 
     def end_of_splits(self) -> list[Effect]:
         """Every split is read to its end, which ends a bounded input, but not an unbounded one."""
@@ -204,7 +204,7 @@ class SourceTask(Task):
         return self.on_restored()
 
     def restore(self, state: TaskState | None) -> list[Effect]:
-        if not self._rewinds:
+        if self._at_most_once:
             return [LoadPositions(tuple(self.positions))]
         wanted = state.positions if state is not None else {}
         for log in self._logs:
@@ -214,15 +214,15 @@ class SourceTask(Task):
 
     def discarded(self, log: SplitLog, wanted: int) -> InputDiscarded:
         """Why it cannot read a split from that record on."""
-        return InputDiscarded(log.split, log.begins, self.restored_checkpoint or None, wanted)
+        return InputDiscarded(log.split, log.begins, self.starts_from or None, wanted)
 
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         self._take_positions(state.positions)
         self._next_log = state.turn % len(self._logs) if self._logs else 0
         if self._event_time is not None:
             self._event_time.restore(state)
-        if self.restored_checkpoint != NO_CHECKPOINT:
-            self._cuts[self.restored_checkpoint] = dict(self.positions)
+        if self.starts_from != NO_CHECKPOINT:
+            self._cuts[self.starts_from] = dict(self.positions)
 
     def _running_report(self) -> Running:
         returned = self._assigning.returned if self._assigning is not None else {}
@@ -257,13 +257,13 @@ class SourceTask(Task):
         """Nothing refers back to it."""
 
     def skip_checkpoints(self, last: CheckpointId) -> None:
-        self._last = last
+        self._last_triggered = last
 
     def stay_finished(self) -> list[Effect]:
         return [Rest(), *super().stay_finished()]
 
-    def fixed_state(self) -> TaskState:
-        state = super().fixed_state()
+    def state_without_heap(self) -> TaskState:
+        state = super().state_without_heap()
         state.positions = dict(self.positions)
         state.turn = self._next_log
         if self._event_time is not None:
@@ -275,12 +275,12 @@ class SourceTask(Task):
     def on_trigger(self, message: Trigger) -> list[Effect]:
         """Take the checkpoint here, unless it is over already."""
         checkpoint = message.checkpoint
-        if not self.running or checkpoint <= self._last:
+        if not self.has_started or checkpoint <= self._last_triggered:
             return []
         if checkpoint in self._aborted:
-            self._last = checkpoint
+            self._last_triggered = checkpoint
             return self.broadcast(CancelBarrier(checkpoint))
-        self._last = checkpoint
+        self._last_triggered = checkpoint
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending is not None and self.parts.ending.ends_input(message.ending)
         self.suspended = self.suspended or message.ending is not None
@@ -295,7 +295,10 @@ class SourceTask(Task):
         return self.end_input() if ends and not self.input_ended else []
 
     def _snapshot_and_barrier(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Record the position and send the barrier, in one step."""
+        """Record the position and send the barrier, in one step (ABS-1).
+
+        The correct decision gives both steps at once, position first; only a planted defect puts one off.
+        """
         effects: list[Effect] = []
         for step in self.parts.source_cut.steps():
             if isinstance(step, PutOff):
@@ -311,13 +314,13 @@ class SourceTask(Task):
         step, checkpoint = event.mail
         return self._carry_out(step, checkpoint)
 
-    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        state = self.fixed_state()
+    def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
+        state = self.state_without_heap()
         latest = list(self.positions)[self._next_log - 1] if self.positions else None
         state.positions = self.parts.source_cut.positions(self.positions, latest, self.life.after_end)
         if self.config.trims_logs:
             self._cuts[checkpoint] = dict(state.positions)
-        return self.write(checkpoint, Snapshot(state, {}, lambda heap: []))
+        return self.persist_when_complete(checkpoint, without_heap(state))
 
     def on_complete(self, message: Complete) -> list[Effect]:
         """Let the log discard records that no snapshot needs: those before the positions of the oldest one that may be
@@ -331,6 +334,6 @@ class SourceTask(Task):
     def on_abort(self, message: Abort) -> list[Effect]:
         """Remember an abort that comes before its trigger.  The trigger then sends a cancel barrier, and takes no
         snapshot."""
-        if message.checkpoint > self._last and message.checkpoint not in self._aborted:
+        if message.checkpoint > self._last_triggered and message.checkpoint not in self._aborted:
             self._aborted = (*self._aborted, message.checkpoint)
         return []

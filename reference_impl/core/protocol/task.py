@@ -59,7 +59,7 @@ from ..vocabulary.messages import (
     Terminate,
     Trigger,
 )
-from ..vocabulary.state import Sealed, Snapshot, TaskState
+from ..vocabulary.state import Sealed, Snapshot, TaskState, without_heap
 from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout, RetryEndReport
 
 NO_CHECKPOINT = CheckpointId(0)
@@ -150,7 +150,7 @@ class InTransit(Protocol):
         """Send the barrier on."""
         ...
 
-    def write(self, checkpoint: CheckpointId, snapshot: Snapshot, task: Task) -> list[Effect]:
+    def persist_when_complete(self, checkpoint: CheckpointId, snapshot: Snapshot, task: Task) -> list[Effect]:
         """Have a snapshot persisted, once its in-flight data is known."""
         ...
 
@@ -171,9 +171,9 @@ class Task(ABC):
         "in_flight",
         "life",
         "parts",
-        "restored_checkpoint",
         "rotations",
         "spec",
+        "starts_from",
     )  # fmt: skip
 
     EVENTS: ClassVar[dict[type, str]] = {
@@ -211,8 +211,8 @@ class Task(ABC):
         self.parts = parts
         self.in_flight = in_flight
         self.life: TaskLife = CREATED
-        self.restored_checkpoint = NO_CHECKPOINT
-        """the checkpoint that it restored; NO_CHECKPOINT if it started without one"""
+        self.starts_from = NO_CHECKPOINT
+        """the checkpoint that it restores; NO_CHECKPOINT if it starts without one"""
         self.rotations = [0] * len(spec.outputs)
         self._reading = reading
         self._all_outputs = spec.all_outputs
@@ -225,7 +225,7 @@ class Task(ABC):
         return self.in_flight is not None and self.in_flight.keeps_logs
 
     @property
-    def running(self) -> bool:
+    def has_started(self) -> bool:
         """It has been restored, and took or takes input."""
         return type(self.life) not in (Created, Restoring)
 
@@ -277,6 +277,7 @@ class Task(ABC):
 
     def _on_received(self, event: Received) -> list[Effect]:
         message, spec = event.message, self.spec
+        # The driver has dropped the messages of other attempts (ABS-6): one that comes here is an error of a driver.
         if message.job != spec.job:
             raise ProtocolViolated("a message of another job reached a task")
         if message.attempt != spec.attempt:
@@ -294,7 +295,7 @@ class Task(ABC):
         if message.finished:
             return [*called_off, *self.stay_finished()]
         self.life = Restoring(message)
-        self.restored_checkpoint = message.checkpoint or NO_CHECKPOINT
+        self.starts_from = message.checkpoint or NO_CHECKPOINT
         restoring = self._read_on(self._reading.begin(message))
         return [*called_off, *self.parts.startup.on_deploy(restoring)]
 
@@ -323,22 +324,22 @@ class Task(ABC):
         return self._read_on(self._reading.fetched(event.elements))
 
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
-        return [Fail(SnapshotUnreadable(self.restored_checkpoint or None, event.reason))]
+        return [Fail(SnapshotUnreadable(self.starts_from or None, event.reason))]
 
     def restore(self, state: TaskState | None) -> list[Effect]:
-        """Take over a state (None: start without one), then open the inputs."""
+        """Adopt a state (None: start without one), then open the inputs."""
         if state is None:
             return self.on_restored()
         if state.rotations:
             self.rotations[:] = state.rotations
-        self.take_over(state)
-        now, checkpoint = self.current_snapshot().materialise(), self.restored_checkpoint
+        self.adopt(state)
+        now, checkpoint = self.current_snapshot().materialise(), self.starts_from
         if self.in_flight is None:
             return [Restored(checkpoint, now), *self.on_restored()]
         return [*self.in_flight.restored(checkpoint, state, now), *self.on_restored()]
 
     @abstractmethod
-    def take_over(self, state: TaskState) -> None:
+    def adopt(self, state: TaskState) -> None:
         """Make a restored state the task's own."""
 
     def on_restored(self) -> list[Effect]:
@@ -355,26 +356,30 @@ class Task(ABC):
         return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
 
     # -- snapshots -----------------------------------------------------------------
+    # `take_snapshot` marks the moment.  `persist_current_state` captures the state, `persist_when_complete` waits for
+    # in-flight data, and `persist` writes, and then acknowledges.  A source begins here with its barrier.  A task with
+    # inputs gets here by way of its work: `InputTask._snapshot_and_barrier`, then `Work.snapshot`.
 
-    def fixed_state(self) -> TaskState:
-        """Its state without the keyed working state."""
+    def state_without_heap(self) -> TaskState:
+        """All its state but the working state by key, the heap of its operator."""
         return TaskState(rotations=list(self.rotations), ended=self.life.after_end)
 
     def current_snapshot(self) -> Snapshot:
-        return Snapshot(self.fixed_state(), {}, lambda heap: [])
+        """The state of this moment, which no later record changes (ABS-8)."""
+        return without_heap(self.state_without_heap())
 
     def take_snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Take the snapshot here, in the task's program order."""
-        return [SnapshotTaken(checkpoint), *self.snapshot(checkpoint)]
+        return [SnapshotTaken(checkpoint), *self.persist_current_state(checkpoint)]
 
-    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+    def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
         """Have the current state written, and acknowledge when it is durable (ABS-8)."""
-        return self.write(checkpoint, self.current_snapshot())
+        return self.persist_when_complete(checkpoint, self.current_snapshot())
 
-    def write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
+    def persist_when_complete(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         """Have a snapshot persisted; one with in-flight data once that is known."""
         if self.in_flight is not None:
-            return self.in_flight.write(checkpoint, snapshot, self)
+            return self.in_flight.persist_when_complete(checkpoint, snapshot, self)
         return self.persist(checkpoint, snapshot)
 
     def _on_in_flight(self, event: Event) -> list[Effect]:

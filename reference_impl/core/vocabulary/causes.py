@@ -2,6 +2,7 @@
 
 Whoever has to know the cause looks at the type and its fields.  The sentence that a person
 reads is made here, in `in_words`, and decides nothing: it may be worded differently any day.
+Some causes quote what a task, a store or a user's function said.
 """
 
 from __future__ import annotations
@@ -179,13 +180,14 @@ class NotUpInTime(Cause):
 class StopFailed(Cause):
     """The savepoint with which the job was to stop was aborted."""
 
-    detail: str
+    cause: AnyCause
 
 
 class CheckpointsFailed(Cause):
-    """More checkpoints in a row were aborted than the job tolerates; `detail` is about the last."""
+    """More checkpoints in a row were aborted than the job tolerates."""
 
-    detail: str
+    cause: AnyCause
+    """of the last"""
 
 
 class RestartsUsedUp(Cause):
@@ -367,7 +369,9 @@ def raised(error: Exception) -> EngineRaised:
 
 def root(cause: AnyCause) -> AnyCause:
     """What a chain of causes began with."""
-    while isinstance(cause, TaskFailed | AttemptFailed | PartRestarts | RestartsUsedUp):
+    while isinstance(
+        cause, TaskFailed | AttemptFailed | PartRestarts | StopFailed | CheckpointsFailed | RestartsUsedUp
+    ):
         cause = cause.last if isinstance(cause, RestartsUsedUp) else cause.cause
     return cause
 
@@ -438,8 +442,8 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     ElementGone: lambda one: f"{one.channel} has no element {one.number} any more",
     TaskFailed: lambda one: f"{one.task}: {one.cause}",
     NotUpInTime: lambda one: f"{', '.join(one.tasks)} did not come up in time",
-    StopFailed: lambda one: f"the stop failed, its savepoint was aborted: {one.detail}",
-    CheckpointsFailed: lambda one: f"too many checkpoints failed; the last: {one.detail}",
+    StopFailed: lambda one: f"the stop failed, its savepoint was aborted: {one.cause}",
+    CheckpointsFailed: lambda one: f"too many checkpoints failed; the last: {one.cause}",
     RestartsUsedUp: lambda one: f"{one.restarts} restarts are used up; the last cause was {one.last}",
     SnapshotsLost: lambda one: "its snapshots were in the memory of the coordinator that died (ABS-14)",
     RecordsUnreadable: lambda one: f"the record of checkpoint {', '.join(map(str, one.checkpoints))} cannot be read",

@@ -101,6 +101,11 @@ class EnumeratorState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     assigned: dict[int, TaskId] = {}
 
 
+def without_heap(state: TaskState) -> Snapshot:
+    """The snapshot of a task without working state by key."""
+    return Snapshot(state, {}, lambda heap: [])
+
+
 class Snapshot:
     """A state that is yet to be written.  All of it is fixed but the heap, a copy that
     `describe` turns into entries when the state is written."""

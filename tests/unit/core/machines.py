@@ -106,7 +106,7 @@ def up(task: AnyTask, state: TaskState | None = None, checkpoint: int | None = N
     effects = deliver(task, deploy(state=state, checkpoint=checkpoint))
     for number, _ in requests(effects):
         answered(task, number)
-    assert task.running
+    assert task.has_started
     return task
 
 

@@ -56,7 +56,7 @@ def test_a_sink_shuts_out_older_attempts_before_it_opens() -> None:
     sink = transactional()
     fence = deliver(sink, deploy())
     assert asked(fence) == [Fence(**BY)]
-    assert not sink.running
+    assert not sink.has_started
     effects = answered(sink, 1)
     assert asked(effects) == [BeginTransaction(**BY, name=FIRST)]
     assert effects[1:] == running("sink-0")

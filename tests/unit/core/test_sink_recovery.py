@@ -86,7 +86,7 @@ def test_recovery_asks_again_for_a_commit_without_an_answer() -> None:
     sink, effects = restored(Sealed(OLD, 5))
     asking = number(effects, Commit)
     assert answered(sink, asking, SILENCE) == [SetTimer(RetryRequest(asking), RETRY_US)]
-    assert not sink.running
+    assert not sink.has_started
     sink.step(TimerFired(RetryRequest(asking)))
     assert running("sink-0")[0] in answered(sink, asking)
 
@@ -108,7 +108,7 @@ def test_recovery_asks_again_for_an_abort_that_died_with_the_store() -> None:
 def test_an_abort_that_is_answered_first_does_not_open_a_sink_that_still_commits() -> None:
     sink, effects = restored(Sealed(OLD, 5), unfinished=((OLD, 5), (f"{OLD}6", 6)))
     assert answered(sink, number(effects, AbortTransaction)) == []
-    assert not sink.running
+    assert not sink.has_started
     assert running("sink-0")[0] in answered(sink, number(effects, Commit))
 
 

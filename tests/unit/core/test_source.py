@@ -251,7 +251,7 @@ def test_a_suspended_source_reads_nothing() -> None:
     task = source(5)
     deliver(task, deploy(suspended=True))
     assert task.step(Poll()) == []
-    assert task.running
+    assert task.has_started
 
 
 # -- at-most-once ----------------------------------------------------------------------------------------------

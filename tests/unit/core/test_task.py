@@ -233,7 +233,7 @@ def test_the_state_is_restored_before_any_input() -> None:
     task = operator(Count(tagged=False))
     state = TaskState(entries=[(0, 7, 2, 0)], rotations=[0])
     assert deliver(task, deploy(checkpoint=4, handle=Handle("h"))) == [Load(Handle("h"))]
-    assert not task.running
+    assert not task.has_started
     assert task.step(SnapshotLoaded(state)) == [Restored(4, state), *running("op-0")]
     assert sent(take(task, row(7, 0))) == [(0, row(7, 3))]
 

@@ -69,7 +69,7 @@ def test_what_has_been_discarded_cannot_be_restored(position: int | None, checkp
     state = TaskState(positions={0: position}) if position is not None else None
     failed = reason(deliver(task, deploy(checkpoint=checkpoint, state=state)))
     assert failed == f"split 0 has been discarded up to record 4, and {who} record {position or 0}"
-    assert not task.running
+    assert not task.has_started
 
 
 def test_the_coordinator_states_which_snapshot_is_the_oldest() -> None:

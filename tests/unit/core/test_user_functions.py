@@ -200,7 +200,7 @@ def test_a_task_whose_function_changed_fails_with_the_reason() -> None:
         "op-0 cannot go on from its snapshot: the snapshot of mine holds the state 'seen', list of int, "
         "which it does not declare"
     )
-    assert not task.running
+    assert not task.has_started
 
 
 def test_a_timer_that_raises_fails_its_task() -> None:

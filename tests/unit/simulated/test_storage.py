@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.vocabulary.causes import StopFailed
+from cutproof.reference_impl.core.vocabulary.causes import NotStored, StopFailed
 from cutproof.reference_impl.core.vocabulary.ends import Closure, Status
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
@@ -42,7 +42,11 @@ def snapshot(checkpoint: int) -> CompletedSnapshot:
 
 def record(job: int, version: int) -> JobRecord:
     return JobRecord(
-        job=job, attempt=3, next_checkpoint=5, version=version, closure=Closure(Status.FAILED, StopFailed("no “slots”"))
+        job=job,
+        attempt=3,
+        next_checkpoint=5,
+        version=version,
+        closure=Closure(Status.FAILED, StopFailed(NotStored("no “slots”"))),
     )
 
 

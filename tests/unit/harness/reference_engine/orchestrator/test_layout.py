@@ -166,7 +166,7 @@ def test_a_node_is_notified_of_all_its_tasks_and_channels(tmp_path: Path) -> Non
     assert (decoded.perturbations, decoded.heartbeat_timeout_us, decoded.scale) == (perturbations, GIVEN_UP_US, 20)
 
 
-def test_the_coordinator_receives_where_each_task_tracking(tmp_path: Path) -> None:
+def test_the_coordinator_receives_where_each_task_lives(tmp_path: Path) -> None:
     for faults, wanted in (((), dict(zip(TASKS, TASKS, strict=True))), ((KILL_NODE,), None)):
         folder = tmp_path / str(len(faults))
         folder.mkdir()

@@ -129,7 +129,7 @@ def test_a_clock_that_is_not_kept_is_seen(waited: Result, mutation: Callable[[Ta
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Result:
     """A timer is in the restored state, and the task does not register for its time."""
-    monkeypatch.setattr(OperatorWork, "opened", lambda self: self.task.open_inputs())
+    monkeypatch.setattr(OperatorWork, "on_restored", lambda self: self.task.open_inputs())
     return run(SimulatedSubject(), WAITING)
 
 
