@@ -20,8 +20,8 @@ from ..core.vocabulary.state import Ref, TaskState
 from ..core.vocabulary.transactions import AnyRequest, Outcome
 from ..observed import AnyStruck
 from ..trace import Observer
-from .decisions import Decisions
 from .inputs import HandOver
+from .perturbations import Perturbations
 from .points import Points
 from .settings import Settings
 
@@ -238,7 +238,7 @@ class Site(Protocol):
     """Where a driver works: the clock, what has been chosen for the run, and who watches it."""
 
     settings: Settings
-    decisions: Decisions
+    perturbations: Perturbations
     detailed: bool
     """the observer also wants the time line"""
     points: Points

@@ -61,7 +61,7 @@ class Records:
     def store(self, runner: Writer, effect: Store) -> None:
         settings = self.world.settings
         cost = 1 if settings.memory else settings.snapshot_write_us // 2
-        runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, effect)
+        runner.later(cost + self.world.perturbations.late("write coordinator"), self._stored, effect)
 
     def _stored(self, runner: Writer, effect: Store) -> None:
         snapshot = effect.snapshot

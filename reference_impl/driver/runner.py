@@ -134,7 +134,7 @@ class TaskRunner:
         self._next_poll = 0
         self._read_interval = settings.read_interval_us
         self._apply_cost = settings.apply_cost_us
-        self._late = world.decisions.of(f"step {self.name}")
+        self._late = world.perturbations.of(f"step {self.name}")
         self._input_log = InputLog(inputs, world.loop, self._look_for_arrivals) if task.keeps_logs else None
         self._overtaken = spec.overtaken
         self._watched = "record-applied" in watched or "record-read" in watched

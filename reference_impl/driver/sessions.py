@@ -68,8 +68,8 @@ class Sessions:
                 self.world.observer.saw(o.CommitRequested(name))
         loop = self.world.loop
         arrival = loop.now + self.world.settings.transaction_us
-        if self.world.decisions.any:
-            arrival += self.world.decisions.late(f"transaction {asker.name}")
+        if self.world.perturbations.any:
+            arrival += self.world.perturbations.late(f"transaction {asker.name}")
         arrival = max(arrival, self._clear_at.get(asker.name, 0))
         self._clear_at[asker.name] = arrival
         loop.at(arrival, self._arrive, (asker, number, asker.applied), request)

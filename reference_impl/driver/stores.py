@@ -66,7 +66,7 @@ class Stores:
     def persist(self, runner: Attempt, effect: Persist) -> None:
         write = Write(runner, effect)
         world = self.world
-        late = world.decisions.late(f"write {runner.name}") if world.decisions.any else 0
+        late = world.perturbations.late(f"write {runner.name}") if world.perturbations.any else 0
         self.writing.append(write)
         write.torn_by = self.arms.take("tear-write", runner.name)
         world.loop.after(world.settings.snapshot_write_us // 2 + late, self._written, write)
@@ -175,7 +175,7 @@ class Stores:
         return len(lost_writes)
 
     def load(self, runner: Attempt, handle: Handle) -> None:
-        late = self.world.decisions.late(f"read {runner.name}")
+        late = self.world.perturbations.late(f"read {runner.name}")
         self.world.loop.after(self.world.settings.snapshot_write_us // 2 + late, self._loaded, runner, handle)
 
     def _loaded(self, runner: Attempt, handle: Handle) -> None:

@@ -52,7 +52,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     run: str = "run"
     """the run's name in the database"""
     perturbations: tuple[tuple[str, int, int], ...] = ()
-    """(what, occurrence, µs late) as in `driver.decisions`, less what has happened already"""
+    """(what, occurrence, µs late) as in `driver.perturbations`, less what has happened already"""
     heartbeat_us: int = 100_000
     """of the machine's clock, between two signs of life of a node"""
     heartbeat_timeout_us: int = 1_500_000

@@ -112,7 +112,7 @@ class Nodes:
     def _carry(self, task: TaskId, message: AnyControl, deliver: Callable[[object, object], None]) -> None:
         """Deliver a message: at once, unless a schedule perturbation or a fault delays or changes it."""
         world, kind = self.world, kind_of(message)
-        delay = world.decisions.late(f"control {kind} {task}")
+        delay = world.perturbations.late(f"control {kind} {task}")
         meddling = self.meddlings.take(kind, task) if self.meddlings.waiting else None
         if meddling is not None:
             world.fired(meddling.fault, f"{kind} of {task}: {meddling.how}", message.attempt)

@@ -175,7 +175,7 @@ class LocalSlot:
             world.node.routes[name],
             world.outbox,
             world.observer.channel_opened(name, self._attempt),
-            world.decisions.of(f"message {name}"),
+            world.perturbations.of(f"message {name}"),
             whole=self._whole,
             capacity=world.settings.channel_capacity,
             part=world.parts.local_recovery,

@@ -216,7 +216,7 @@ class NodeWorld(ProcessWorld):
                 self.node.routes[name],
                 self.outbox,
                 self.observer.channel_opened(name, attempt),
-                self.decisions.of(f"message {name}"),
+                self.perturbations.of(f"message {name}"),
             )
             for name in names[1]
         ]

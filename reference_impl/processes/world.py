@@ -16,7 +16,7 @@ from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
-from ..driver.decisions import Decisions
+from ..driver.perturbations import Perturbations
 from ..driver.points import Points
 from ..driver.ports import Attempt, External
 from ..driver.sessions import Sessions
@@ -87,7 +87,7 @@ class ProcessWorld(ABC):
         self.observer: ProcessObserver = self.journal
         self.supervision = Supervision(configuration.supervision, self.outbox, self._supervised)
         self.supervision.flush_all = self.flush
-        self.decisions = Decisions(configuration.perturbations, self._happened)
+        self.perturbations = Perturbations(configuration.perturbations, self._happened)
         self.arms = Arms()
         self.files = NotedFiles(self._path(STORE), self.journal)
         self.jobs = DiskJobs(self._path(STORE))

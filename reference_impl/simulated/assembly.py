@@ -70,7 +70,7 @@ class Assembly:
                 world.observer.channel_opened(name, attempt),
                 capacity=world.settings.channel_capacity,
                 latency=self._latency(name),
-                late=world.decisions.of(f"message {name}"),
+                late=world.perturbations.of(f"message {name}"),
             )
             self._channels[(name, attempt)] = channel
         return channel

@@ -44,11 +44,11 @@ class ControlPlane:
 
     def _send(self, deliver: Callable[[Any, Any], None], task: TaskId, message: AnyControl) -> None:
         world = self.world
-        if not (world.decisions.any or self.meddlings.waiting):
+        if not (world.perturbations.any or self.meddlings.waiting):
             world.loop.after(self._latency_us, deliver, task, message)
             return
         kind = kind_of(message)
-        delay = self._latency_us + world.decisions.late(f"control {kind} {task}")
+        delay = self._latency_us + world.perturbations.late(f"control {kind} {task}")
         meddling = self.meddlings.take(kind, task)
         if meddling is not None:
             world.busy_until = max(world.busy_until, world.loop.now + delay + meddling.by_us)

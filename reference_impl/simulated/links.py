@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
-from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver, InputQueue
+from ..driver.perturbations import Lateness
 from ..driver.timeline import show_sent
 from ..observed import StruckChannel
 from ..trace import ChannelLog

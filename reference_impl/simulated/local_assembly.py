@@ -100,7 +100,7 @@ class LocalAssembly(Assembly):
 
     def _inlet(self, name: ChannelId, whole: AttemptId) -> Inlet:
         world = self._world
-        late = world.decisions.of(f"message {name}")
+        late = world.perturbations.of(f"message {name}")
         return Inlet(self._of(name, whole), world.loop, latency=self._latency(name), late=late)
 
 

@@ -20,9 +20,9 @@ from ..core.decisions.local_recovery import End
 from ..core.decisions.parts import Parts
 from ..core.extensions.local_recovery import ENDS, is_numbered
 from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
-from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver
 from ..driver.numbered import Numbering
+from ..driver.perturbations import Lateness
 from ..trace import ChannelLog
 from .links import DataChannel
 from .logs import AnyLog

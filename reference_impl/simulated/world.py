@@ -23,8 +23,8 @@ from ..core.vocabulary.notes import AnyNote, AttemptStarted, CheckpointAborted, 
 from ..core.vocabulary.transactions import AbortTransaction, Done, writer_in
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
-from ..driver.decisions import Decisions
 from ..driver.machines import Job, Unmade, numbered, passing
+from ..driver.perturbations import Perturbations
 from ..driver.points import Points
 from ..driver.ports import Attempt
 from ..driver.records import Records
@@ -64,7 +64,7 @@ class World:
         logs: Sequence[SplitLog],
         *,
         observer: Observer,
-        decisions: Decisions,
+        perturbations: Perturbations,
         parts: Parts,
         identity: Identity | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class World:
         self.config = config
         self.settings = settings
         self.observer = observer
-        self.decisions = decisions
+        self.perturbations = perturbations
         self.parts = parts
         self.detailed = observer.detailed
         self.loop = Loop()

@@ -21,7 +21,7 @@ from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.transactions import Standing
 from ....reference_impl.defects import parts_for
-from ....reference_impl.driver.decisions import Decisions
+from ....reference_impl.driver.perturbations import Perturbations
 from ....reference_impl.simulated.disturbances import Disturbances
 from ....reference_impl.simulated.world import World
 from ...scenario.bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS, ROOM, events_of, snapshot_bytes_of
@@ -153,14 +153,14 @@ class Run:
         dated = [source.name for source in scenario.workload.inputs if source.idle_after_us]
         self.recorder = BoundedRecorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
         self.recorder.full = self._stop
-        self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
+        self.perturbations = Perturbations((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
             graphs,
             engine_config,
             msgspec.structs.replace(settings(scenario), limit_steps=most_events),
             logs(scenario.workload),
             observer=self.recorder,
-            decisions=self.decisions,
+            perturbations=self.perturbations,
             parts=parts,
             identity=None if engine.sink == "plain" else Identity(identity(scenario.workload)),
         )
@@ -231,7 +231,11 @@ class Run:
         history.quiet = world.quiet
         history.committed = list(world.external.rows())
         history.residue = self._residue()
-        history.unapplied = [*self._unapplied, *self.decisions.unapplied(), *(kind_of(one) for _, one in self._resumes)]
+        history.unapplied = [
+            *self._unapplied,
+            *self.perturbations.unapplied(),
+            *(kind_of(one) for _, one in self._resumes),
+        ]
         history.defect_reached = self.parts.reached
         if world.quiet:
             world.read_sink()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...core.vocabulary.ids import AttemptId, TaskId
 from ...core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
-from ...driver.decisions import Lateness
 from ...driver.inputs import HandOver, InputQueue
+from ...driver.perturbations import Lateness
 from ...driver.timeline import show_sent
 from ...trace import ChannelLog
 from ...wire import Codec

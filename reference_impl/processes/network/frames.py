@@ -210,7 +210,7 @@ class Lost(Frame):
 
 
 class Happened(Frame):
-    """An event that a schedule perturbation waits for has occurred once more (see `driver.decisions`)."""
+    """An event that a schedule perturbation waits for has occurred once more (see `driver.perturbations`)."""
 
     what: str
 

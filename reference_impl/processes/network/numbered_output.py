@@ -27,7 +27,7 @@ from ...core.decisions.local_recovery import LocalRecovery
 from ...core.extensions.local_recovery import is_numbered
 from ...core.vocabulary.ids import AttemptId
 from ...core.vocabulary.messages import Element
-from ...driver.decisions import Lateness
+from ...driver.perturbations import Lateness
 from ...trace import SenderLog
 from .channels import OutputChannel
 from .connections import Outbox

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 
 from cutproof.reference_impl.core.vocabulary.messages import Record
-from cutproof.reference_impl.driver.decisions import Lateness
+from cutproof.reference_impl.driver.perturbations import Lateness
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
 from cutproof.reference_impl.processes.network.channels import InputChannel, OutputChannel, Reception

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.vocabulary.messages import Barrier
-from cutproof.reference_impl.driver.decisions import Lateness
+from cutproof.reference_impl.driver.perturbations import Lateness
 from cutproof.reference_impl.processes.network.channels import CODEC
 from cutproof.reference_impl.processes.network.frames import Data
 from unit.processes.ends import Ends, record

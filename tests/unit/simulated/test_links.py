@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Element, EndOfData, Record
-from cutproof.reference_impl.driver.decisions import Lateness
+from cutproof.reference_impl.driver.perturbations import Lateness
 from cutproof.reference_impl.observed import StruckChannel
 from cutproof.reference_impl.simulated.links import DataChannel
 from cutproof.reference_impl.simulated.loop import Loop

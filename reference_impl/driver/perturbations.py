@@ -36,7 +36,7 @@ class Lateness:
         return [f"{self._name}, occurrence {occurrence}" for occurrence in self._by_occurrence]
 
 
-class Decisions:
+class Perturbations:
     """All schedule perturbations of a run, by the name of the event."""
 
     def __init__(

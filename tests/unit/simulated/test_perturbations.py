@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.driver.arms import Arms
-from cutproof.reference_impl.driver.decisions import Decisions
+from cutproof.reference_impl.driver.perturbations import Perturbations
 
 
 def test_the_named_occurrence_is_late_and_no_other() -> None:
-    decisions = Decisions([("step a-0", 2, 70), ("step a-0", 4, 5), ("write a-0", 1, 9)])
-    assert [decisions.late("step a-0") for _ in range(5)] == [0, 70, 0, 5, 0]
-    assert [decisions.late("write a-0"), decisions.late("write a-0")] == [9, 0]
+    perturbations = Perturbations([("step a-0", 2, 70), ("step a-0", 4, 5), ("write a-0", 1, 9)])
+    assert [perturbations.late("step a-0") for _ in range(5)] == [0, 70, 0, 5, 0]
+    assert [perturbations.late("write a-0"), perturbations.late("write a-0")] == [9, 0]
 
 
 def test_what_nobody_named_is_never_late_and_costs_nothing() -> None:
-    decisions = Decisions([("step a-0", 1, 70)])
-    assert decisions.late("step b-0") == 0
-    assert decisions.of("step b-0") is None
-    lateness = decisions.of("step a-0")
+    perturbations = Perturbations([("step a-0", 1, 70)])
+    assert perturbations.late("step b-0") == 0
+    assert perturbations.of("step b-0") is None
+    lateness = perturbations.of("step a-0")
     assert lateness is not None
     assert lateness.next() == 70
 
 
 def test_what_never_came_is_reported() -> None:
-    decisions = Decisions([("step a-0", 1, 70), ("step a-0", 3, 5), ("read b-0", 1, 9)])
-    decisions.late("step a-0")
-    assert decisions.unapplied() == ["step a-0, occurrence 3", "read b-0, occurrence 1"]
+    perturbations = Perturbations([("step a-0", 1, 70), ("step a-0", 3, 5), ("read b-0", 1, 9)])
+    perturbations.late("step a-0")
+    assert perturbations.unapplied() == ["step a-0, occurrence 3", "read b-0, occurrence 1"]
 
 
 def test_an_armed_fault_is_taken_once_by_its_own_target() -> None:
