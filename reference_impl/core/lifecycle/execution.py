@@ -131,7 +131,7 @@ class Execution:
         if self._parts.restore_choice.must_be_read(event.unreadable):
             if stage.tries == LISTING_TRIES:
                 return self._give_up_reading(event)
-            self._life.stage = Listing(stage.tries + 1)
+            self._life.enter(Listing(stage.tries + 1))
             return [SetTimer(RetryListing(), self._config.retry_us)]
         self._snapshots.take_over(event.retained)
         if self._records.had_snapshot and not event.retained:
@@ -157,7 +157,7 @@ class Execution:
         incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
         if incompatible is not None:
             return self._fail(incompatible)
-        self._life.stage = Saving(restores)
+        self._life.enter(Saving(restores))
         self._ends.begin(self._deployment.finished_before(restores))
         self._splits.begin(restores)
         return self._records.save(DeployAll(restores, cause))
@@ -167,7 +167,7 @@ class Execution:
         if not isinstance(self._life.stage, Saving):
             return []
         restores, attempt = then.restores, self._attempts.deployed_as_a_whole()
-        self._life.stage = Deploying(restores, self._tasks)
+        self._life.enter(Deploying(restores, self._tasks))
         return [
             AttemptStarted(attempt, restores.checkpoint if restores else None, then.cause),
             *self.clear_logs(),
@@ -191,7 +191,7 @@ class Execution:
         self._splits.take_back(message.task, message.returned)
         waiting = tuple(task for task in stage.waiting if task != message.task)
         restores = stage.restores
-        self._life.stage = Deploying(restores, waiting)
+        self._life.enter(Deploying(restores, waiting))
         if waiting:
             return []
         ending = restores.ending if restores is not None and restores.job == self._job else None
@@ -200,7 +200,7 @@ class Execution:
         return self._up()
 
     def _up(self) -> list[Effect]:
-        self._life.stage = Working()
+        self._life.enter(Working())
         return [AttemptRunning(self._attempts.newest)]
 
     def not_up_in_time(self, timeout: DeployTimeout) -> list[Effect]:
@@ -243,7 +243,7 @@ class Execution:
         self._restarts += 1
         if self._restarts > self._config.restart_attempts:
             return [*effects, *self._used_up(cause)]
-        self._life.stage = Restarting(str(cause))
+        self._life.enter(Restarting(str(cause)))
         delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
         records = (*self._snapshots.all, *self._checkpoints.being_stored)
         referred_to = tuple(handle for record in records for handle in record.handles.values())
@@ -265,7 +265,7 @@ class Execution:
         stage = self._life.stage
         if not isinstance(stage, Restarting):
             return []
-        self._life.stage = Restarting(stage.cause, delayed=False)
+        self._life.enter(Restarting(stage.cause, delayed=False))
         return [] if must_wait else self._start_attempt(stage.cause)
 
     def resume_restart(self) -> list[Effect]:

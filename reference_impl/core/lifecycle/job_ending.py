@@ -74,7 +74,7 @@ class JobEnding:
     def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:
         """A complete checkpoint covers all work: let all tasks commit and finish."""
         waiting = tuple(task for task in self._tasks if task not in self._ends.finished)
-        self._life.stage = Terminating(checkpoint, ending, waiting)
+        self._life.enter(Terminating(checkpoint, ending, waiting))
         return [*self.send_terminate(RetryTerminate()), *self.end_if_settled()]
 
     def send_terminate(self, timeout: RetryTerminate) -> list[Effect]:
@@ -92,7 +92,7 @@ class JobEnding:
         if not isinstance(stage, Terminating):
             return []
         waiting = tuple(one for one in stage.waiting if one != task)
-        self._life.stage = Terminating(stage.checkpoint, stage.ending, waiting)
+        self._life.enter(Terminating(stage.checkpoint, stage.ending, waiting))
         return self.end_if_settled()
 
     def end_if_settled(self) -> list[Effect]:
@@ -118,7 +118,7 @@ class JobEnding:
             *(self._attempts.message_to(task, cancel) for task in self._tasks),
         ]
         self._attempts.begin()
-        self._life.stage = Closing(closure, self._attempts.newest)
+        self._life.enter(Closing(closure, self._attempts.newest))
         return [*effects, *self._records.save(Close(command), closure)]
 
     def decided(self, then: Close) -> list[Effect]:
@@ -130,10 +130,10 @@ class JobEnding:
         """The decision is durable.  So must be every record that was being stored before it."""
         stage = expect(self._life.stage, Closing)
         if self._checkpoints.storing:
-            self._life.stage = msgspec.structs.replace(stage, step=AwaitingRecords())
+            self._life.enter(msgspec.structs.replace(stage, step=AwaitingRecords()))
             return []
         stage = msgspec.structs.replace(stage, step=Settling(self._covered(), self._writers))
-        self._life.stage = stage
+        self._life.enter(stage)
         return requests(stage) or self._end(stage.closure.status, stage.closure.cause)
 
     def _covered(self) -> Covered:
@@ -148,7 +148,7 @@ class JobEnding:
         if not isinstance(stage, Closing):
             return []
         stage, effects = close_step(stage, event, self._config.retry_us)
-        self._life.stage = stage
+        self._life.enter(stage)
         if not is_settled(stage):
             return effects
         return [*effects, *self._end(stage.closure.status, stage.closure.cause)]
@@ -158,7 +158,7 @@ class JobEnding:
         over = JobClosed(status.value)
         sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._records.took_over and knows_all else []
         unanswered = [*(event.command for event in self.waiting_commands()), *self._checkpoints.commands]
-        self._life.stage = Ended()
+        self._life.enter(Ended())
         return [
             *self._checkpoints.abandon(over),
             *self._checkpoints.discard_leftovers(),

@@ -112,12 +112,12 @@ class RegionalFailover:
         part = self.stage
         if part is None or part.has_begun:
             return False
-        self._life.stage = msgspec.structs.replace(part, tasks=lost)
+        self._life.enter(msgspec.structs.replace(part, tasks=lost))
         return True
 
     def begin(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
         """Restart a part after a delay."""
-        self._life.stage = PartialFailover(lost, cause)
+        self._life.enter(PartialFailover(lost, cause))
         return [SetTimer(RestartDelay(), self._config.restart_delay_us)]
 
     # -- the restart -----------------------------------------------------------------
@@ -127,7 +127,7 @@ class RegionalFailover:
         part = self.stage
         if part is None or part.has_begun:
             return False
-        self._life.stage = msgspec.structs.replace(part, step=AwaitingRecord())
+        self._life.enter(msgspec.structs.replace(part, step=AwaitingRecord()))
         return True
 
     @property
@@ -141,7 +141,7 @@ class RegionalFailover:
         stage = expect(self.stage, PartialFailover)
         self._attempts.begin(survivors=[task for task in self._tasks if task not in stage.tasks])
         self._ends.begin_part(stage.tasks, self._deployment.finished_before(restores))
-        self._life.stage = msgspec.structs.replace(stage, step=Renumbered(restores))
+        self._life.enter(msgspec.structs.replace(stage, step=Renumbered(restores)))
 
     def deploy(self, last: CheckpointId) -> list[Effect]:
         """The new number is durable.  `last` is the last checkpoint so far: all up to it that are not complete were
@@ -150,7 +150,7 @@ class RegionalFailover:
         if stage is None or not isinstance(stage.step, Renumbered):
             return []
         restores, attempt = stage.step.restores, self._attempts.newest
-        self._life.stage = msgspec.structs.replace(stage, step=Starting(restores, stage.tasks))
+        self._life.enter(msgspec.structs.replace(stage, step=Starting(restores, stage.tasks)))
         checkpoint = restores.checkpoint if restores else None
         orders = self._deployment.orders(stage.tasks, attempt, restores, suspends=False)
         return [
@@ -179,5 +179,5 @@ class RegionalFailover:
         if part is None or not isinstance(part.step, Starting) or not part.step.waiting:
             return False
         left = tuple(one for one in part.step.waiting if one != task)
-        self._life.stage = msgspec.structs.replace(part, step=Starting(part.step.restores, left))
+        self._life.enter(msgspec.structs.replace(part, step=Starting(part.step.restores, left)))
         return not left

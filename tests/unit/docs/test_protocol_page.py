@@ -11,6 +11,8 @@ from cutproof.harness.reference_engine.subjects.transitions import TRANSITIONS
 from cutproof.reference_impl.core.protocol.barrier_alignment import TABLE
 from unit.docs.alignment_tables import PAGE, moves, renewed, tables
 from unit.docs.examples_tables import example_rows, later_rows
+from unit.docs.stage_tables import renewed as renewed_stages
+from unit.docs.stage_tables import table as table_of_stages
 
 ROOT = Path(__file__).parents[3]
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -73,6 +75,14 @@ def test_a_table_that_differs_from_the_code_is_renewed() -> None:
     stale = TEXT.replace("| `newer_cancel` |", "| `ignore` |")
     assert stale != TEXT
     assert renewed(stale) == TEXT
+
+
+def test_the_table_of_a_jobs_stages_is_that_of_the_code() -> None:
+    assert table_of_stages() in TEXT
+    assert renewed_stages(TEXT) == TEXT
+    stale = TEXT.replace("| `Saving` |  | `Deploying`, ", "| `Saving` |  | `Working`, ")
+    assert stale != TEXT
+    assert renewed_stages(stale) == TEXT
 
 
 def test_every_move_is_explained() -> None:
