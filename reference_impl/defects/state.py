@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.decisions.tasks import Copying, HeldOutput
@@ -29,9 +29,9 @@ class ShallowCopy(Copying):
 class StuckAsRestored(HeldOutput):
     """H06: only the arrival of a row makes sure that a list is flushed at the end; a restored list is never flushed."""
 
-    def at_end(self, flush: Callable[[], Iterable[Record]], restored: bool) -> list[Record]:
+    def at_end(self, waiting: Sequence[Record], restored: bool) -> Sequence[Record]:
         self.reached = self.reached or restored
-        return [] if restored else super().at_end(flush, restored)
+        return () if restored else super().at_end(waiting, restored)
 
 
 DEFECTS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ..core.operators.operator_state import Item, Place
@@ -85,8 +85,11 @@ class Raising(Operator):
     def restore(self, entries: list[tuple[int, int | None, int | None, int]]) -> None:
         self._inner.restore(entries)
 
-    def on_end(self) -> Iterable[Record]:
-        return self._inner.on_end()
+    def waiting(self) -> Sequence[Record]:
+        return self._inner.waiting()
+
+    def release(self, count: int) -> None:
+        self._inner.release(count)
 
     def listed(self) -> list[Item]:
         return self._inner.listed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -65,10 +65,10 @@ class HeldOutput(Part):
         """Whether the task sends itself a mail, so that held rows are emitted even if nothing else happens."""
         return bool(held)
 
-    def at_end(self, flush: Callable[[], Iterable[Record]], restored: bool) -> list[Record]:
-        """The rows that an operator emits at the end of the data: all that its list has (`flush` takes them out), even
-        if they come from a snapshot and no row came since (`restored`)."""
-        return list(flush())
+    def at_end(self, waiting: Sequence[Record], restored: bool) -> Sequence[Record]:
+        """The rows that are emitted at the end of the data: all that wait in the operator's list, even if they come
+        from a snapshot and no row came since (`restored`)."""
+        return waiting
 
 
 class Copying(Part):

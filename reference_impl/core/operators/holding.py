@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -29,11 +29,16 @@ class Batch(Operator):
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         self._waiting.append(record)
-        return self.on_end() if len(self._waiting) >= self._size else ()
-
-    def on_end(self) -> Iterable[Record]:
+        if len(self._waiting) < self._size:
+            return ()
         out, self._waiting = self._waiting, []
         return out
+
+    def waiting(self) -> Sequence[Record]:
+        return tuple(self._waiting)
+
+    def release(self, count: int) -> None:
+        del self._waiting[:count]
 
     def listed(self) -> list[Item]:
         return texts(ROWS, ((one.key, one.value, one.tag, one.tag2, one.origin, one.ts) for one in self._waiting))

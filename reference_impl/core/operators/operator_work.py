@@ -84,10 +84,8 @@ class OperatorWork:
 
     def on_end(self) -> list[Effect]:
         restored = bool(self._restored) and self.operator.listed() == self._restored
-        try:
-            last = self.task.parts.held_output.at_end(self.operator.on_end, restored)
-        except Exception as error:
-            raise WorkFailed(self._blamed(error)) from error
+        last = self.task.parts.held_output.at_end(self.operator.waiting(), restored)
+        self.operator.release(len(last))
         ended = self._time_ends() if self.clocked else []
         return [*self._release_before_barrier(), *self.task.emit(last), *ended, *self.task.end_input()]
 

@@ -7,7 +7,7 @@ at once, which is the simplest copy-on-write), and at a restore it takes one bac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..vocabulary.messages import Record
@@ -54,9 +54,12 @@ class Operator:
         """The rows that the clock, now at `now`, yields; `due` are the processing-time timers that it has reached."""
         return ()
 
-    def on_end(self) -> Iterable[Record]:
-        """The rows that the end of the data yields, sent before the end is sent downstream."""
+    def waiting(self) -> Sequence[Record]:
+        """The rows that wait in its state, at the latest for the end of the data; they are sent before the end is."""
         return ()
+
+    def release(self, count: int) -> None:
+        """As many of the rows that wait, from the first on, are emitted: they leave its state."""
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         return []
