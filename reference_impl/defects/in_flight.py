@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
-from ..core.decisions.in_flight import Capture, Recording, T
+from ..core.decisions.in_flight import Capture, Recorded, T
 from ..core.protocol.barrier_alignment import Aligning, Alignment, State
 from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.messages import Barrier, CancelBarrier, Element
-from ..core.vocabulary.state import Passing, Snapshot
+from ..core.vocabulary.state import Passing
 from .registry import Defect
 
 
 class CompletedBefore(Capture):
     """B02: a channel that has delivered the barrier of an older pending checkpoint is not recorded for the next one."""
 
-    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
-        done = {channel for other in others.values() for channel in recording.missing if channel not in other.missing}
+    def begun(self, own: Recorded, others: Mapping[CheckpointId, Recorded]) -> Recorded:
+        done = {channel for other in others.values() for channel in own.missing if channel not in other.missing}
         self.reached = self.reached or bool(done)
-        missing = [channel for channel in recording.missing if channel not in done]
-        return msgspec.structs.replace(recording, missing=missing)
+        return Recorded(tuple(channel for channel in own.missing if channel not in done))
 
 
 class StaleBarrier(Capture):
@@ -55,14 +52,14 @@ class AttachedToTheNext(Capture):
         self._given_up.add(aborted)
         return list(recorded)
 
-    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
-        queued: dict[int, list[Passing]] = {}
+    def begun(self, own: Recorded, others: Mapping[CheckpointId, Recorded]) -> Recorded:
+        queued: dict[int, tuple[Passing, ...]] = {}
         for checkpoint, other in others.items():
             if checkpoint in self._given_up and other.queued:
                 self.reached = True
                 for channel, passing in other.queued.items():
-                    queued.setdefault(channel, []).extend(passing)
-        return msgspec.structs.replace(recording, queued=queued)
+                    queued[channel] = (*queued.get(channel, ()), *passing)
+        return Recorded(own.missing, queued)
 
 
 class TimesOutOnNeverUnalignedEdges(Capture):
@@ -128,9 +125,9 @@ class NothingPutBack(Capture):
 class EndedWaitsForNothing(Capture):
     """J09: a task whose input has ended is assumed to have no data in flight."""
 
-    def awaited(self, snapshot: Snapshot, recording: Recording) -> Recording | None:
-        self.reached = self.reached or snapshot.ended
-        return recording if not snapshot.ended else None
+    def waits(self, *, records: bool, ended: bool) -> bool:
+        self.reached = self.reached or (records and ended)
+        return records and not ended
 
 
 DEFECTS = (

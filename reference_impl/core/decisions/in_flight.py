@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from ..job.topology import OVERTAKEN_EDGES
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Element
-from ..vocabulary.state import Passing, Snapshot
+from ..vocabulary.state import Passing
 from .part import Part
 
 T = TypeVar("T")
 
 
-class Recording(msgspec.Struct, kw_only=True):
-    """One checkpoint's in-flight data, until the task has all of it."""
+class Recorded(msgspec.Struct, frozen=True):
+    """What a checkpoint has recorded of the data in flight in a task's inputs."""
 
-    missing: list[int]
+    missing: tuple[int, ...]
     """input channels that have neither delivered the barrier nor ended"""
-    queued: dict[int, list[Passing]] = {}
-    replays: dict[int, list[int]] = {}
-    """how often each of the first elements in `queued` was put back"""
-    spilled: dict[int, list[Any]] = {}
-    """the counterpart of `queued` for persistent channels: the ledger's entries (`LedgerEntry`)"""
-    awaits: int | None = None
-    """the sync that makes the entries of `spilled` durable, once it is requested"""
-    unsent: dict[int, list[Passing]] | None = None
-    """None until the driver has reported what the barrier overtook"""
-    snapshot: Snapshot | None = None
-    """None until the task's own state may be written"""
-
-    @property
-    def is_captured(self) -> bool:
-        """All that was in flight is known."""
-        return not self.missing and self.unsent is not None
-
-    @property
-    def is_whole(self) -> bool:
-        return self.is_captured and self.snapshot is not None
+    queued: Mapping[int, tuple[Passing, ...]] = {}
+    """by channel: the elements that were in flight in it"""
 
 
 class Capture(Part):
@@ -56,9 +38,10 @@ class Capture(Part):
         may be `overtaken`."""
         return overtaken
 
-    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
-        """What a checkpoint records into: an empty recording of its own, whatever `others` there are."""
-        return recording
+    def begun(self, own: Recorded, others: Mapping[CheckpointId, Recorded]) -> Recorded:
+        """What a checkpoint has recorded when it begins: nothing, and it waits for every channel that has not
+        delivered its barrier; whatever `others` have recorded."""
+        return own
 
     def taken(self, elements: Sequence[Element], replayed: int) -> Sequence[Element]:
         """Which of the elements that a task takes from a channel before its barrier are kept: all.  The first
@@ -74,10 +57,10 @@ class Capture(Part):
         """The outputs for which the snapshot waits, to hold what the barrier overtook in them: all."""
         return overtaken
 
-    def awaited(self, snapshot: Snapshot, recording: Recording) -> Recording | None:
-        """The in-flight data for which a snapshot waits: what its checkpoint records, even if the task's input has
-        ended."""
-        return recording
+    def waits(self, *, records: bool, ended: bool) -> bool:
+        """Whether a task's snapshot waits for data in flight before it is written: whenever its checkpoint records
+        any (`records`), even if the task's input has `ended`."""
+        return records
 
     def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
         """What a restored task puts back into its inputs."""

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ..decisions.in_flight import Capture, Recording
+from ..decisions.in_flight import Capture, Recorded
 from ..vocabulary.effects import Effect, Refill, Restored, Send
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Element, Idle, Record, Watermark
@@ -72,6 +72,38 @@ def with_rows(state: TaskState, elements: Iterator[Sequence[Element]]) -> TaskSt
     """A state with elements in place of its references; `elements` are those of each reference, in order."""
     queued = {channel: [one for _ in refs for one in pack(next(elements))] for channel, refs in state.spilled.items()}
     return msgspec.structs.replace(state, queued=state.queued | queued, spilled={})
+
+
+class Recording(msgspec.Struct, kw_only=True):
+    """One checkpoint's in-flight data, until the task has all of it."""
+
+    missing: list[int]
+    """input channels that have neither delivered the barrier nor ended"""
+    queued: dict[int, list[Passing]] = {}
+    replays: dict[int, list[int]] = {}
+    """how often each of the first elements in `queued` was put back"""
+    spilled: dict[int, list[LedgerEntry]] = {}
+    """the counterpart of `queued` for persistent channels: the ledger's entries"""
+    awaits: int | None = None
+    """the sync that makes the entries of `spilled` durable, once it is requested"""
+    unsent: dict[int, list[Passing]] | None = None
+    """None until the driver has reported what the barrier overtook"""
+    snapshot: Snapshot | None = None
+    """None until the task's own state may be written"""
+
+    @property
+    def is_captured(self) -> bool:
+        """All that was in flight is known."""
+        return not self.missing and self.unsent is not None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.is_captured and self.snapshot is not None
+
+    @property
+    def recorded(self) -> Recorded:
+        """So far."""
+        return Recorded(tuple(self.missing), {channel: tuple(passing) for channel, passing in self.queued.items()})
 
 
 class InFlight:
@@ -126,8 +158,10 @@ class InFlight:
         """The task takes its snapshot now; the channels in `missing` have not delivered the barrier, and it overtakes
         in these outputs."""
         waits = self._capture.awaited_outputs(overtaken_outputs)
-        recording = Recording(missing=list(missing), unsent=None if waits else {})
-        recording = self._capture.begun(recording, self._recordings)
+        others = {one: recording.recorded for one, recording in self._recordings.items()}
+        begun = self._capture.begun(Recorded(missing), others)
+        queued = {channel: list(passing) for channel, passing in begun.queued.items()}
+        recording = Recording(missing=list(begun.missing), queued=queued, unsent=None if waits else {})
         if not recording.is_captured:
             self._recordings[checkpoint] = recording
             self._changed()
@@ -211,14 +245,14 @@ class InFlight:
     def hold(self, checkpoint: CheckpointId, snapshot: Snapshot) -> bool:
         """Keep a snapshot until its in-flight data is complete; False if it need not wait."""
         recording = self._recordings.get(checkpoint)
+        waits = self._capture.waits(records=recording is not None, ended=snapshot.ended)
         if recording is None:
             return False
-        awaited = self._capture.awaited(snapshot, recording)
-        if awaited is None:
+        if not waits:
             del self._recordings[checkpoint]
             self._changed()
             return False
-        awaited.snapshot = snapshot
+        recording.snapshot = snapshot
         return True
 
     def drop(self, checkpoint: CheckpointId) -> None:
