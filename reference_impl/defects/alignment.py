@@ -30,7 +30,7 @@ class SecondEmitter(HeldOutput):
 class OpenTooEarly(Startup):
     """A05: the task takes input as soon as it is deployed, and is restored afterwards."""
 
-    def on_deploy(self, restoring: list[Effect]) -> list[Effect]:
+    def begins_with(self, restoring: list[Effect]) -> list[Effect]:
         self.reached = True
         return [Open(), *restoring]
 

@@ -65,8 +65,8 @@ class AttachedToTheNext(Capture):
 class TimesOutOnNeverUnalignedEdges(Capture):
     """B10: the alignment timeout applies to barriers on never unaligned edges too."""
 
-    def may_time_out(self, overtaken: bool) -> bool:
-        self.reached = self.reached or not overtaken
+    def becomes_unaligned(self, may_overtake: bool) -> bool:
+        self.reached = self.reached or not may_overtake
         return True
 
 

@@ -40,8 +40,8 @@ class OneTooFar(LocalRecovery):
 class LogNumberedFromZero(Persisting):
     """A locally recovered task numbers the elements that it appends to existing logs from 0."""
 
-    def resumed(self, number: int) -> int:
-        self.reached = self.reached or number > 0
+    def goes_on_with(self, next_taken: int) -> int:
+        self.reached = self.reached or next_taken > 0
         return 0
 
 

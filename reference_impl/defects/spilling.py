@@ -29,7 +29,7 @@ class BehindTheNewest(Persisting):
 class OneLate(Persisting):
     """P03: the replay begins after the first element that the snapshot refers to."""
 
-    def fetched(self, ref: Ref) -> Ref:
+    def read_back(self, ref: Ref) -> Ref:
         self.reached = True
         return Ref(ref.log, ref.first + 1, ref.end)
 

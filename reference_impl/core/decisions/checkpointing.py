@@ -26,7 +26,8 @@ class CheckpointIds(Part):
         return counter
 
     def first_of_attempt(self, counter: CheckpointId) -> CheckpointId:
-        """Where the counter stands when a new attempt begins: ids go on increasing."""
+        """The id that comes next once an attempt has failed: the counter goes on, since an id that two attempts gave
+        would name two checkpoints of the job."""
         return counter
 
 

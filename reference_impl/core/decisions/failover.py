@@ -34,5 +34,6 @@ class Failover(Part):
         return region if isinstance(stage, Working | PartialFailover) and not is_ending else tasks
 
     def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
-        """The snapshot that a partial failover restores: the newest complete checkpoint, as for the whole job."""
+        """The snapshot that a part of the job goes back to: the newest complete checkpoint, as the whole job would.
+        The tasks that go on commit what was sealed for it (ABS-6)."""
         return newest

@@ -33,10 +33,10 @@ class Capture(Part):
         two subtasks must have taken the same records."""
         return partitioning in OVERTAKEN_EDGES
 
-    def may_time_out(self, overtaken: bool) -> bool:
-        """Whether an alignment becomes unaligned when its timeout is over: only where the records in the task's inputs
-        may be `overtaken`."""
-        return overtaken
+    def becomes_unaligned(self, may_overtake: bool) -> bool:
+        """Whether an alignment whose timeout is over goes on unaligned: only if the barriers of the task's inputs may
+        overtake, since some edges are never unaligned (UNA-1)."""
+        return may_overtake
 
     def begun(self, own: Recorded, others: Mapping[CheckpointId, Recorded]) -> Recorded:
         """What a checkpoint has recorded when it begins: nothing, and it waits for every channel that has not

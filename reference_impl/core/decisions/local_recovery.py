@@ -31,7 +31,8 @@ class LocalRecovery(Part):
         return determinants
 
     def begins_at(self, taken: int) -> int:
-        """The number of the first element of a channel that is taken again; `taken` were taken at the checkpoint."""
+        """The number of the first element of a channel that a recovered task takes again.  Elements are numbered from
+        0, and its snapshot contains the `taken` first ones: so it is the first that the snapshot lacks."""
         return taken
 
     def is_repeat(self, number: int, entered: int) -> bool:

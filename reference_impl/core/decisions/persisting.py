@@ -20,10 +20,12 @@ class Persisting(Part):
         """The oldest checkpoint whose in-flight data may still be needed."""
         return complete.logs_from
 
-    def fetched(self, ref: Ref) -> Ref:
-        """What a restored task reads for a reference: all of its elements."""
+    def read_back(self, ref: Ref) -> Ref:
+        """The part of a log that a restored task puts back into its input for a reference of its snapshot: from the
+        first element to the last.  Nobody sends them again."""
         return ref
 
-    def resumed(self, number: int) -> int:
-        """The number with which a task goes on in an existing log: that of the element to be taken next."""
-        return number
+    def goes_on_with(self, next_taken: int) -> int:
+        """The number of the next element that a locally recovered task appends to a log that was there before it: that
+        of the element which it takes next.  So a number in the log names the same element in every attempt (UNA-4)."""
+        return next_taken

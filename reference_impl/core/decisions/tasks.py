@@ -16,8 +16,9 @@ from .part import Part
 class Startup(Part):
     """When a task that starts takes input."""
 
-    def on_deploy(self, restoring: list[Effect]) -> list[Effect]:
-        """The effects of a deployment: those that restore the task's state.  It takes input once that is restored."""
+    def begins_with(self, restoring: list[Effect]) -> list[Effect]:
+        """What a deployed task does first: it restores its state.  Its inputs are opened when that is done, and not
+        before (ABS-6)."""
         return restoring
 
 

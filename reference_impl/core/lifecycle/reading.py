@@ -83,4 +83,4 @@ class Reading:
         return self._fetch(refs) if refs else []
 
     def _fetch(self, refs: Iterable[Ref]) -> list[Effect]:
-        return [Fetch(tuple(self._parts.persisting.fetched(ref) for ref in refs))]
+        return [Fetch(tuple(self._parts.persisting.read_back(ref) for ref in refs))]

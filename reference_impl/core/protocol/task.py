@@ -297,7 +297,7 @@ class Task(ABC):
         self.life = Restoring(message)
         self.starts_from = message.checkpoint or NO_CHECKPOINT
         restoring = self._read_on(self._reading.begin(message))
-        return [*called_off, *self.parts.startup.on_deploy(restoring)]
+        return [*called_off, *self.parts.startup.begins_with(restoring)]
 
     def _cancel_given_up(self, message: Deploy) -> list[Effect]:
         """A task that recovers alone takes no part in the checkpoints that were given up.  It sends a cancel barrier

@@ -68,7 +68,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Raising(Startup):
-    def on_deploy(self, restoring: list[Effect]) -> list[Effect]:
+    def begins_with(self, restoring: list[Effect]) -> list[Effect]:
         raise RuntimeError("of its own")
 
 
