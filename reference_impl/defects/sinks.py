@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ..core.decisions.commits import (
     Committing,
     GlobalCommitting,
@@ -215,7 +217,7 @@ class BoundedEpochs(SinkRecovery):
     EPOCHS = 3
 
     def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        known = [Sealed(self._as_kept(one.name), one.checkpoint) for one in restored]
+        known = [msgspec.structs.replace(one, name=self._as_kept(one.name)) for one in restored]
         self.reached = self.reached or known != list(restored)
         return known
 

@@ -20,7 +20,6 @@ from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.notes import AnyNote, AttemptStarted, CheckpointAborted, CheckpointTriggered
-from ..core.vocabulary.transactions import AbortTransaction, Done, writer_in
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.machines import Job, Unmade, numbered, passing
@@ -336,9 +335,7 @@ class World:
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
         if not self.external.expire(name):
             return False
-        self.observer.saw(
-            o.Transacted.of(AbortTransaction(writer=writer_in(name), attempt=AttemptId(0), name=name), Done(), 0)
-        )
+        self.observer.saw(o.Expired(fault, name))
         self.fired(fault, f"the commit of {name}: expired", attempt, o.StruckCommit((name,), "expired"))
         return True
 

@@ -19,8 +19,6 @@ import msgspec
 from ....properties.model.history import AttemptStarted, History
 from ....properties.model.workload import Row
 from ....reference_impl import observed as o
-from ....reference_impl.core.vocabulary import transactions as t
-from ....reference_impl.core.vocabulary.ids import AttemptId
 from ....reference_impl.processes.disk.journal import read_journal
 from ..subjects.recorder import Recorder, RunLog
 from .failures import judged
@@ -159,7 +157,6 @@ class Replay:
             SinkReadBegan: self._begin_sink_read,
             o.Looked: lambda one: self._sink_read(one, one.rows),
             o.Seen: lambda one: self._sink_read(one, one.rows + sum(self._sizes[name] for name in one.names)),
-            o.Expired: self._expire,
             o.DefectReached: self._reach_defect,
             o.Timed: self._time,
             **dict.fromkeys(OF_A_RUN, self._of_run),
@@ -216,10 +213,6 @@ class Replay:
         return self._channels[self._source, one.channel]
 
     # -- the sink ----------------------------------------------------------------------
-
-    def _expire(self, one: o.Expired) -> None:
-        aborted = t.AbortTransaction(writer=t.writer_in(one.name), attempt=AttemptId(0), name=one.name)
-        self.recorder.saw(o.Transacted.of(aborted, t.Done(), 0))
 
     def _begin_sink_read(self, one: SinkReadBegan) -> None:
         self._sink_reads[self._source, self._stamp] = self.recorder.order()

@@ -414,6 +414,12 @@ class Recorder:
         elif isinstance(request, CHANGES):
             self._changed(request, applied)
 
+    def _expired(self, event: o.Expired) -> None:
+        """The external store has given up a transaction; nobody requested it."""
+        if transaction := self._transactions.get(event.name):
+            writer = TaskId(transaction.task)
+            self._changed(t.AbortTransaction(writer=writer, attempt=AttemptId(0), name=event.name), 0)
+
     def _begun(self, request: t.BeginTransaction) -> None:
         if request.name in self._transactions:
             return
@@ -539,6 +545,7 @@ class Recorder:
         o.LogsCleared: _logs_cleared,
         o.CommitRequested: _commit_requested,
         o.Transacted: _transacted,
+        o.Expired: _expired,
         o.Looked: _looked,
         o.FaultFired: _fault_fired,
         o.FaultHealed: _fault_healed,

@@ -21,9 +21,13 @@ class Naming(Part):
         """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
         return f"job-{job}/{task}/{attempt}-{serial}"
 
-    def pooled(self, job: int, task: TaskId, number: int, attempt: AttemptId, serial: int) -> str:
-        """The name of a transaction that uses the `number`-th transactional id of its task again; it has an epoch."""
-        return f"job-{job}/{task}/id-{number}{EPOCH}{attempt}-{serial}"
+    def pooled_id(self, job: int, task: TaskId, number: int) -> str:
+        """The `number`-th transactional id of a task; transactions use it one after the other."""
+        return f"job-{job}/{task}/id-{number}"
+
+    def pooled(self, pooled_id: str, attempt: AttemptId, serial: int) -> str:
+        """The name of a transaction under this id; an epoch distinguishes it from others."""
+        return f"{pooled_id}{EPOCH}{attempt}-{serial}"
 
     def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
         """The identity by which an idempotent sink's rows replace each other; no replay may change it."""

@@ -10,9 +10,9 @@ import msgspec
 from ..job.key_groups import owner
 from ..operators.operator_state import Item as Held
 from ..operators.operator_state import Place
+from ..vocabulary.ids import subtask_of
 from ..vocabulary.messages import Piece
 from ..vocabulary.state import Passing, Sealed, TaskState
-from ..vocabulary.transactions import number_of, writer_in
 from .part import Part
 
 AnyItem = TypeVar("AnyItem")
@@ -65,7 +65,7 @@ class Redistribution(Part):
         and no other subtask takes them for left behind.
         """
         every = [transaction for held in sealed for transaction in held]
-        return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
+        return [one for one in every if subtask_of(one.writer) % share.parallelism == share.subtask]
 
     def with_in_flight(self, receivers: States) -> States:
         """Of an operator's old subtasks, those whose in-flight data is redistributed: all, even if none of them had any

@@ -36,23 +36,27 @@ from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import Answered
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Committable, Record, Settled
-from ..vocabulary.state import Sealed, TaskState
+from ..vocabulary.state import Sealed, TaskState, as_kept, read_back
 from ..vocabulary.transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
 
 EVERYTHING = CheckpointId((1 << 62) - 1)
 """What is settled in a channel in which nothing follows."""
 
 
+def _handle(sealed: Sealed) -> Committable:
+    return Committable(sealed.name, sealed.checkpoint, sealed.writer)
+
+
 class CommitterBehind:
     """What a writer leaves to its committer."""
 
     def hand_over(self, sealed: Sequence[Sealed], task: InputTask) -> list[Effect]:
-        return [effect for one in sealed for effect in task.broadcast(Committable(one.name, one.checkpoint))]
+        return [effect for one in sealed for effect in task.broadcast(_handle(one))]
 
     def handed(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
         """The committer has what was sealed up to the restored checkpoint."""
         return [
-            Sealed(name, checkpoint)
+            Sealed(name, checkpoint, task.spec.task)
             for name, checkpoint in unfinished
             if checkpoint is not None and checkpoint <= task.starts_from
         ]
@@ -70,7 +74,7 @@ class Committables:
 
     def add(self, committable: Committable) -> None:
         """Keep a committable, once: the last state of a finished committer is sent again."""
-        sealed = Sealed(committable.name, committable.checkpoint)
+        sealed = Sealed(committable.name, committable.checkpoint, committable.writer)
         if sealed not in self.sealed:
             self.sealed.append(sealed)
 
@@ -166,8 +170,8 @@ class Committer:
         return self._held.answered(event, self.task, self._on_committed)
 
     def _on_committed(self, done: list[Sealed]) -> list[Effect]:
-        handed = [Committable(one.name, one.checkpoint) for one in done] if self._has_global else []
-        effects = [effect for one in handed for effect in self.task.broadcast(one)]
+        handed = done if self._has_global else []
+        effects = [effect for one in handed for effect in self.task.broadcast(_handle(one))]
         return [*effects, *self._announce(), *self._finish_if_settled()]
 
     def _announce(self) -> list[Effect]:
@@ -188,12 +192,12 @@ class Committer:
         return self.task.take_snapshot(checkpoint)
 
     def describe(self, state: TaskState) -> None:
-        state.transactions = list(self._held.sealed)
+        state.transactions = as_kept(self._held.sealed)
         # The global committer still expects from it what it will settle.
         state.ended = state.ended and not self._has_global
 
     def adopt(self, state: TaskState) -> None:
-        self._held.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
+        self._held.sealed = self.task.parts.sink_recovery.taken_over(read_back(state.transactions))
 
     def on_restored(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced."""
@@ -286,11 +290,11 @@ class GlobalCommitter:
         return self.task.take_snapshot(checkpoint)
 
     def describe(self, state: TaskState) -> None:
-        state.transactions = list(self._held.sealed)
+        state.transactions = as_kept(self._held.sealed)
         state.ended = False  # its committers will still send committables, whatever the checkpoint
 
     def adopt(self, state: TaskState) -> None:
-        self._held.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
+        self._held.sealed = self.task.parts.sink_recovery.taken_over(read_back(state.transactions))
 
     def on_restored(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced."""

@@ -26,7 +26,7 @@ from ..operators.operator_state import Item
 from ..operators.timers import Timer
 from ..vocabulary.ids import Handle
 from ..vocabulary.messages import Element, Piece
-from ..vocabulary.state import BEGINNING, Entry, Passing, Ref, TaskState
+from ..vocabulary.state import BEGINNING, Entry, Passing, Ref, TaskState, as_kept, read_back
 from .in_flight import with_rows
 from .in_flight_redistribution import Before, shared_out
 from .persistent import referred_to
@@ -139,7 +139,7 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
         alarms=redistribution.entries(alarms, share),
         held=redistribution.entries(held, share),
         declared={name: what for state in old for name, what in state.declared.items()},
-        transactions=redistribution.transactions([state.transactions for state in old], share),
+        transactions=as_kept(redistribution.transactions([read_back(state.transactions) for state in old], share)),
         listed=listed([state.listed for state in old], share),
         shared=redistribution.shared([state.shared for state in old], share),
         broadcast=redistribution.broadcast([state.broadcast for state in old], share),

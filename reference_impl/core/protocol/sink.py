@@ -24,7 +24,7 @@ from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Sealed, Snapshot, TaskState
+from ..vocabulary.state import Sealed, Snapshot, TaskState, as_kept, read_back
 from ..vocabulary.timeouts import RetryRequest
 from ..vocabulary.transactions import (
     AbortTransaction,
@@ -37,8 +37,6 @@ from ..vocabulary.transactions import (
     PreCommit,
     Row,
     Write,
-    id_of,
-    writer_in,
 )
 from .input_task import InputTask
 from .task import NO_CHECKPOINT
@@ -113,8 +111,8 @@ def _refused(task: InputTask, refused: Rejected) -> Fail:
 class AwaitingFences(msgspec.Struct, frozen=True):
     """It shuts out older attempts, and learns which transactions they left unfinished."""
 
-    unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
-    """of all writers for which this task is responsible"""
+    answers: tuple[tuple[TaskId, Done], ...] = ()
+    """by writer for which this task is responsible"""
 
 
 class Recovering(msgspec.Struct, frozen=True):
@@ -142,6 +140,7 @@ class OpenTransaction(msgspec.Struct):
     """The transaction into which rows go."""
 
     name: str
+    pooled_id: str | None = None
     rows: int = 0
     """that were sent into it"""
 
@@ -187,20 +186,22 @@ class TransactionalSink:
         if self.current is not None or self.task.awaits_commits:
             return []
         spec, self._serial = self.task.spec, self._serial + 1
-        self.current = OpenTransaction(self._new_name())
+        self.current = self._new_transaction()
         return [
             self._requests.transact(BeginTransaction(writer=spec.task, attempt=spec.attempt, name=self.current.name))
         ]
 
-    def _new_name(self) -> str:
-        """A name for the next transaction: a new one, or with pooled ids the first transactional id that no sealed
+    def _new_transaction(self) -> OpenTransaction:
+        """The next transaction: its name is a new one, or with pooled ids the first transactional id that no sealed
         transaction holds, and a new epoch."""
         spec, naming = self.task.spec, self.task.parts.naming
         if not self.task.config.pooled_ids:
-            return naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
-        held = [id_of(one.name) for one in self.sealed]
-        names = (naming.pooled(spec.job, spec.task, number, spec.attempt, self._serial) for number in count())
-        return next(name for name in names if id_of(name) not in held)
+            name = naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
+            return OpenTransaction(name)
+        held = [one.pooled_id for one in self.sealed]
+        ids = (naming.pooled_id(spec.job, spec.task, number) for number in count())
+        free = next(one for one in ids if one not in held)
+        return OpenTransaction(naming.pooled(free, spec.attempt, self._serial), free)
 
     def _seal(self, checkpoint: CheckpointId) -> list[Effect]:
         """Seal the open transaction for a checkpoint; an empty one stays open."""
@@ -215,7 +216,7 @@ class TransactionalSink:
         if self.current is None or not self.task.parts.pre_committing.seals(self.current.rows):
             return []
         spec, name = self.task.spec, self.current.name
-        self.sealed.append(Sealed(name, checkpoint))
+        self.sealed.append(Sealed(name, checkpoint, spec.task, self.current.pooled_id))
         self.current = None
         return [self._ask(PreCommit(writer=spec.task, attempt=spec.attempt, name=name, checkpoint=checkpoint))]
 
@@ -241,7 +242,7 @@ class TransactionalSink:
         return [effect for step in steps for effect in self._carry_out(step, checkpoint)]
 
     def describe(self, state: TaskState) -> None:
-        state.transactions = list(self.sealed)
+        state.transactions = as_kept(self.sealed)
         state.serial = self._serial
 
     # -- commit --------------------------------------------------------------------
@@ -254,7 +255,7 @@ class TransactionalSink:
         asked = self._asked_commits()
         attempt, committing = self.task.spec.attempt, self.task.parts.committing
         return [
-            self._ask(committing.request(self._writer(transaction.name), attempt, transaction.name))
+            self._ask(committing.request(transaction.writer, attempt, transaction.name))
             for transaction in sealed
             if transaction.name not in asked
         ]
@@ -273,7 +274,7 @@ class TransactionalSink:
 
     def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         if isinstance(request, Fence):
-            return self._fenced(expect(self._phase, AwaitingFences), expect(outcome, Done))
+            return self._fenced(expect(self._phase, AwaitingFences), request.writer, expect(outcome, Done))
         if isinstance(request, Commit):
             self.sealed = [transaction for transaction in self.sealed if transaction.name != request.name]
         effects = self._requests.written_after(self.task, number)
@@ -293,57 +294,61 @@ class TransactionalSink:
         if finishing == "discard-at-finish":
             self._gathered = []
             left_open, self.current = self.current, None
-            return [*end, *self._drop([left_open.name] if left_open is not None else [])]
+            return [*end, *(self._drop(self.task.spec.task, left_open.name) if left_open is not None else [])]
         return end
 
-    def _drop(self, names: Sequence[str]) -> list[Effect]:
-        """Have these transactions aborted before the task finishes: repeat the request until its answer is definite.
+    def _drop(self, writer: TaskId, *names: str) -> list[Effect]:
+        """Have a writer's transactions aborted before the task finishes: repeat the request until its answer is
+        definite.
 
         If a request is lost when the store crashes, sealed transactions remain, and there may be no later attempt that
         looks for them.
         """
         attempt = self.task.spec.attempt
-        return [self._ask(AbortTransaction(writer=self._writer(name), attempt=attempt, name=name)) for name in names]
+        return [self._ask(AbortTransaction(writer=writer, attempt=attempt, name=name)) for name in names]
 
     def _settle(self) -> list[Effect]:
         """Without a final checkpoint: commit or drop what no complete checkpoint has committed by now (FIN-9)."""
         if self.task.config.finishing == "commit-at-finish":
             return self._commit(self.sealed)
         dropped, self.sealed = self.sealed, []
-        return self._drop([transaction.name for transaction in dropped])
+        return [effect for one in dropped for effect in self._drop(one.writer, one.name)]
 
     # -- recovery and the end ------------------------------------------------------
 
     def adopt(self, state: TaskState) -> None:
-        self.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
+        self.sealed = self.task.parts.sink_recovery.taken_over(read_back(state.transactions))
         self._serial = state.serial
 
-    def _writer(self, name: str) -> TaskId:
-        """The task that began a transaction: this one, or one that the job no longer has, for which this one is
-        responsible (OPS-2)."""
-        return writer_in(name) or self.task.spec.task
-
     def on_restored(self) -> list[Effect]:
-        """Fence older attempts of all writers for which this task is responsible."""
+        """Fence older attempts of all writers for which this task is responsible: itself, and those that the job no
+        longer has and whose transactions it was given (OPS-2)."""
         task, attempt = self.task.spec.task, self.task.spec.attempt
-        writers = dict.fromkeys([task, *(self._writer(transaction.name) for transaction in self.sealed)])
+        writers = dict.fromkeys([task, *(transaction.writer for transaction in self.sealed)])
         fence = self.task.parts.sink_recovery.fence
         return [self._ask(fence(writer, attempt)) for writer in writers]
 
-    def _fenced(self, phase: AwaitingFences, answer: Done) -> list[Effect]:
+    def _fenced(self, phase: AwaitingFences, writer: TaskId, answer: Done) -> list[Effect]:
         """Of the unfinished transactions commit those of the restored snapshot, and abort the others; then open."""
-        unfinished = (*phase.unfinished, *answer.unfinished)
-        self._phase = AwaitingFences(unfinished)
+        answers = (*phase.answers, (writer, answer))
+        self._phase = AwaitingFences(answers)
         if any(isinstance(asked, Fence) for asked in self._requests.asked.values()):
             return []
-        recovery = self.task.parts.sink_recovery
         if self._behind is not None:
-            aborts = self._drop(recovery.to_abort(self._behind.handed(unfinished, self.task), unfinished))
-            return [*aborts, *self._start_writing()]
+            return [*self._abort_others(answers), *self._start_writing()]
         self._phase = Recovering()
-        commits = self._commit(recovery.to_commit(self.sealed))
-        aborts = self._drop(recovery.to_abort(self.sealed, unfinished))
+        commits = self._commit(self.task.parts.sink_recovery.to_commit(self.sealed))
+        aborts = self._abort_others(answers)
         return [*commits, *aborts] if commits else [*aborts, *self._start_writing()]
+
+    def _abort_others(self, answers: Sequence[tuple[TaskId, Done]]) -> list[Effect]:
+        """Abort what these writers left unfinished, but for what is committed, here or by the committer behind."""
+        effects: list[Effect] = []
+        for writer, answer in answers:
+            unfinished = answer.unfinished
+            committed = self._behind.handed(unfinished, self.task) if self._behind is not None else self.sealed
+            effects += self._drop(writer, *self.task.parts.sink_recovery.to_abort(committed, unfinished))
+        return effects
 
     def _start_writing(self) -> list[Effect]:
         self._phase = Writing()
@@ -364,4 +369,4 @@ class TransactionalSink:
         if left_open is None:
             return self.task.finish()
         self.current = None
-        return self._drop([left_open])
+        return self._drop(self.task.spec.task, left_open)

@@ -24,5 +24,10 @@ def task_id(operator: str, subtask: int) -> TaskId:
     return TaskId(f"{operator}-{subtask}")
 
 
+def subtask_of(task: TaskId) -> int:
+    """The number of a task among those of its operator."""
+    return int(task.rpartition("-")[2])
+
+
 def channel_id(sender: TaskId, receiver: TaskId) -> ChannelId:
     return ChannelId(f"{sender}>{receiver}")

@@ -69,6 +69,7 @@ class Committable(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=Tr
 
     name: str
     checkpoint: CheckpointId
+    writer: TaskId
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):

@@ -7,13 +7,14 @@ restored, without code of its writer.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from .errors import CorruptSnapshot
 from .ids import CheckpointId, TaskId
+from .transactions import pooled_id_in, writer_in
 
 Entry = tuple[int, int | None, int | None, int]
 """(side, key, a, b): one entry of keyed state.  count (0, key, n, 0), sum (0, key,
@@ -37,11 +38,29 @@ class Ref(msgspec.Struct, frozen=True, array_like=True, gc=False):
     end: int
 
 
-class Sealed(msgspec.Struct, frozen=True, array_like=True):
+Kept = tuple[str, CheckpointId]
+"""A sealed transaction as a snapshot holds it: its name, and the checkpoint that it was sealed for."""
+
+
+class Sealed(msgspec.Struct, frozen=True):
     """A transaction that was pre-committed for a checkpoint and waits for its commit."""
 
     name: str
     checkpoint: CheckpointId
+    writer: TaskId
+    """the task that began it"""
+    pooled_id: str | None = None
+    """its transactional id, if ids are used again"""
+
+
+def as_kept(sealed: Sequence[Sealed]) -> list[Kept]:
+    """Transactions as a snapshot holds them."""
+    return [(one.name, one.checkpoint) for one in sealed]
+
+
+def read_back(transactions: Sequence[Kept]) -> list[Sealed]:
+    """The transactions that a snapshot holds; their names say the rest."""
+    return [Sealed(name, checkpoint, writer_in(name), pooled_id_in(name)) for name, checkpoint in transactions]
 
 
 class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -58,7 +77,7 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     positions: dict[int, int] = {}
     entries: list[Entry] = []
-    transactions: list[Sealed] = []
+    transactions: list[Kept] = []
     watermark: int = BEGINNING
     times: list[int] = []
     idle: list[int] = []

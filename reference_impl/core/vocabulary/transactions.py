@@ -11,6 +11,7 @@ from typing import dataclass_transform
 
 import msgspec
 
+from .errors import require
 from .ids import AttemptId, CheckpointId, TaskId
 
 Row = tuple[int | None, int | None, int, int]
@@ -104,6 +105,19 @@ def id_of(name: str) -> str:
     return name.partition(EPOCH)[0]
 
 
+def pooled_id_in(name: str) -> str | None:
+    """The transactional id in a name, if it is one that is used again."""
+    return id_of(name) if EPOCH in name else None
+
+
+def writer_in(name: str) -> TaskId:
+    """The task that began a transaction, read from its name: for those who have only the name, in a snapshot or in a
+    journal (see `decisions.naming`)."""
+    writer = name.partition("/")[2].rpartition("/")[0]
+    require(bool(writer), f"the transaction {name!r} names no writer")
+    return TaskId(writer)
+
+
 CommitRequest = Commit | Finalise | Publish
 """Requests that follow a completed checkpoint; they are repeated until the answer is definite."""
 
@@ -156,15 +170,3 @@ class Standing(Enum):
 
 UNFINISHED = (Standing.OPEN, Standing.SEALED)
 """A final transaction is not its writer's any more."""
-
-
-def writer_in(name: str) -> TaskId:
-    """The task that began a transaction, according to its name (see `decisions.naming`); "" if the name has none."""
-    parts = name.split("/")
-    return TaskId(parts[1]) if len(parts) == 3 else TaskId("")
-
-
-def number_of(task: TaskId) -> int:
-    """A task's number among those of its operator; 0 if it has none."""
-    number = task.rpartition("-")[2]
-    return int(number) if number.isdecimal() else 0

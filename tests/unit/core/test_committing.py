@@ -26,6 +26,7 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     NoAnswer,
     PreCommit,
     Publish,
+    writer_in,
 )
 from unit.core.machines import (
     ATTEMPT,
@@ -48,10 +49,11 @@ from unit.core.machines import (
     up,
     work,
 )
-from unit.core.sinks import asked, number
+from unit.core.sinks import SINK, asked, number
 
 FORWARD = (output("forward", 0),)
 A, B = "job-1/sink-0/3-1", "job-1/sink-1/3-1"
+LATER = "job-1/sink-0/3-2"
 
 
 def cp(checkpoint: int) -> CheckpointId:
@@ -76,7 +78,7 @@ def publisher(inputs: int = 2) -> InputTask:
 
 
 def handed(name: str, checkpoint: int) -> Committable:
-    return Committable(name, cp(checkpoint))
+    return Committable(name, cp(checkpoint), writer_in(name))
 
 
 def settled(checkpoint: int) -> Settled:
@@ -98,7 +100,7 @@ def state_in(effects: list[Effect]) -> TaskState:
 
 
 def restored(*committables: tuple[str, int]) -> TaskState:
-    return TaskState(transactions=[Sealed(name, cp(checkpoint)) for name, checkpoint in committables])
+    return TaskState(transactions=[(name, cp(checkpoint)) for name, checkpoint in committables])
 
 
 # -- the writer ----------------------------------------------------------------------------
@@ -135,7 +137,7 @@ def test_a_committer_holds_committables_in_its_state_until_their_checkpoint_is_c
     task = up(committer())
     assert take(task, handed(A, 1)) == []
     effects = take(task, barrier(1))
-    assert state_in(effects).transactions == [Sealed(A, cp(1))]
+    assert state_in(effects).transactions == [(A, cp(1))]
     assert asked(deliver(task, complete(1))) == [finalise(A)]
 
 
@@ -154,11 +156,11 @@ def test_a_committer_with_nothing_to_commit_states_that_nothing_is_left() -> Non
 def test_a_notification_that_was_lost_is_made_up_for_by_the_next() -> None:
     task = up(committer())
     take(task, handed(A, 1))
-    take(task, handed("second", 2))
+    take(task, handed(LATER, 2))
     effects = deliver(task, complete(2))
-    assert asked(effects) == [finalise(A), finalise("second")]
+    assert asked(effects) == [finalise(A), finalise(LATER)]
     first, second = (number for number, _ in requests(effects))
-    assert sent(answered(task, second)) == [(0, handed("second", 2))]
+    assert sent(answered(task, second)) == [(0, handed(LATER, 2))]
     assert sent(answered(task, first)) == [(0, handed(A, 1)), (0, settled(2))]
 
 
@@ -167,7 +169,7 @@ def test_a_commit_is_asked_for_again_until_the_answer_is_definite() -> None:
     take(task, handed(A, 1))
     request = number(deliver(task, complete(1)), Finalise)
     assert sent(answered(task, request, NoAnswer(reason="silence"))) == []
-    assert work(task).sealed == [Sealed(A, cp(1))]
+    assert work(task).sealed == [Sealed(A, cp(1), SINK)]
     assert asked(deliver(task, complete(2))) == []  # it is being asked for
     assert sent(answered(task, request)) == [(0, handed(A, 1)), (0, settled(2))]
 
@@ -187,7 +189,7 @@ def test_a_restored_committer_commits_what_its_snapshot_holds_and_takes_input_at
 
 
 def test_a_restored_committer_drops_what_overtook_the_barrier() -> None:
-    effects = deliver(committer(), deploy(restored((A, 3), ("early", 4)), checkpoint=3))
+    effects = deliver(committer(), deploy(restored((A, 3), (LATER, 4)), checkpoint=3))
     assert asked(effects) == [finalise(A)]
 
 
@@ -239,7 +241,7 @@ def test_news_of_a_complete_checkpoint_proves_nothing_of_what_has_come() -> None
 def test_what_is_behind_the_level_of_all_waits() -> None:
     task = up(publisher())
     take(task, handed(A, 1), 0)
-    take(task, handed("later", 2), 0)
+    take(task, handed(LATER, 2), 0)
     take(task, settled(2), 0)
     assert asked(take(task, settled(1), 1)) == [publish(1, A)]
 
@@ -248,9 +250,9 @@ def test_one_version_at_a_time() -> None:
     task = up(publisher(1))
     take(task, handed(A, 1))
     first = number(take(task, settled(1)), Publish)
-    take(task, handed("later", 2))
+    take(task, handed(LATER, 2))
     assert asked(take(task, settled(2))) == []
-    assert asked(answered(task, first)) == [publish(2, "later")]
+    assert asked(answered(task, first)) == [publish(2, LATER)]
 
 
 def test_a_channel_in_which_nothing_follows_is_waited_for_no_more() -> None:
@@ -264,7 +266,7 @@ def test_what_comes_twice_is_kept_once() -> None:
     task = up(publisher())
     take(task, handed(A, 1))
     take(task, handed(A, 1))
-    assert work(task).sealed == [Sealed(A, cp(1))]
+    assert work(task).sealed == [Sealed(A, cp(1), SINK)]
 
 
 def test_a_restored_global_committer_waits_for_its_committers_again() -> None:
@@ -289,7 +291,7 @@ def test_its_snapshot_holds_what_is_not_published() -> None:
     effects = take(task, barrier(2))
     assert effects[0] == SnapshotTaken(cp(2))
     held = state_in(effects)
-    assert (held.transactions, held.ended) == ([Sealed(A, cp(1))], False)
+    assert (held.transactions, held.ended) == ([(A, cp(1))], False)
 
 
 # -- what is refused -------------------------------------------------------------------------

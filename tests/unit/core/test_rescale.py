@@ -24,7 +24,7 @@ from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Piece, Watermark
-from cutproof.reference_impl.core.vocabulary.state import BEGINNING, Sealed, TaskState
+from cutproof.reference_impl.core.vocabulary.state import BEGINNING, Kept, TaskState
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Commit, Done, Fence
 from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
 from unit.core.machines import ATTEMPT, answered, deliver, only, requests
@@ -40,8 +40,8 @@ def share(subtask: int, of: int) -> Share:
     return Share(subtask=subtask, parallelism=of, key_groups=GROUPS, splits=SPLITS[subtask::of], gates=(0,) * of)
 
 
-def named(writer: int, serial: int) -> Sealed:
-    return Sealed(f"job-1/sink-{writer}/3-{serial}", ONE)
+def named(writer: int, serial: int) -> Kept:
+    return f"job-1/sink-{writer}/3-{serial}", ONE
 
 
 def held_by(subtask: int, of: int, keys: list[int | None]) -> TaskState:
@@ -170,13 +170,13 @@ def test_a_sink_answers_for_writers_that_are_no_more() -> None:
     pieces = [Piece(state=TaskState(transactions=[named(writer, 1)]), gates=(0,)) for writer in range(3)]
     asked = requests(deliver(sink, rescaled(*pieces)))
     assert [(type(one), one.writer) for _, one in asked] == [(Fence, "sink-0"), (Fence, "sink-2")]
-    assert answered(sink, asked[0][0], Done(unfinished=((named(0, 1).name, ONE),))) == [], "the other is awaited"
-    left = (named(2, 1).name, ONE), (named(2, 9).name, None)
+    assert answered(sink, asked[0][0], Done(unfinished=(named(0, 1),))) == [], "the other is awaited"
+    left = named(2, 1), (named(2, 9)[0], None)
     effects = [one for _, one in requests(answered(sink, asked[1][0], Done(unfinished=left)))]
     assert effects == [
-        Commit(writer=TaskId("sink-0"), attempt=ATTEMPT, name=named(0, 1).name),
-        Commit(writer=TaskId("sink-2"), attempt=ATTEMPT, name=named(2, 1).name),
-        AbortTransaction(writer=TaskId("sink-2"), attempt=ATTEMPT, name=named(2, 9).name),
+        Commit(writer=TaskId("sink-0"), attempt=ATTEMPT, name=named(0, 1)[0]),
+        Commit(writer=TaskId("sink-2"), attempt=ATTEMPT, name=named(2, 1)[0]),
+        AbortTransaction(writer=TaskId("sink-2"), attempt=ATTEMPT, name=named(2, 9)[0]),
     ]
 
 

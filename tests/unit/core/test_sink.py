@@ -5,7 +5,7 @@ from __future__ import annotations
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Persist, SetTimer, SnapshotTaken
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
-from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryRequest
 from cutproof.reference_impl.core.vocabulary.transactions import (
     BeginTransaction,
@@ -98,7 +98,7 @@ def test_the_snapshot_is_written_only_when_the_seal_is_answered_and_acknowledged
     (persist,) = answered(sink, number(effects, PreCommit))
     assert isinstance(persist, Persist)
     assert persist.checkpoint == 5
-    assert persist.snapshot.materialise() == TaskState(transactions=[Sealed(FIRST, 5)], serial=2)
+    assert persist.snapshot.materialise() == TaskState(transactions=[(FIRST, 5)], serial=2)
     assert persist.then == (ack("sink-0", 5),)
     assert answered(sink, number(effects, PreCommit)) == [], "the answer repeated"
 
@@ -119,7 +119,7 @@ def test_an_empty_epoch_waits_for_the_seal_before_it() -> None:
     assert take(sink, barrier(6)) == [SnapshotTaken(6)]
     first, second = answered(sink, seal)
     assert (first.checkpoint, second.checkpoint) == (5, 6)
-    assert second.snapshot.materialise().transactions == [Sealed(FIRST, 5)]
+    assert second.snapshot.materialise().transactions == [(FIRST, 5)]
 
 
 def two_seals() -> tuple[InputTask, int, int]:
@@ -135,7 +135,7 @@ def test_two_seals_under_way_each_hold_back_their_own_snapshot() -> None:
     sink, first, second = two_seals()
     assert only(Persist, answered(sink, first)).checkpoint == 5
     state = only(Persist, answered(sink, second)).snapshot.materialise()
-    assert state.transactions == [Sealed(FIRST, 5), Sealed(SECOND, 6)]
+    assert state.transactions == [(FIRST, 5), (SECOND, 6)]
 
 
 def test_a_snapshot_waits_for_every_seal_that_it_names() -> None:
@@ -219,7 +219,7 @@ def test_a_snapshot_remembers_what_is_being_committed() -> None:
     sealed_for(sink, 5, 1)
     deliver(sink, complete(5))
     state = only(Persist, take(sink, barrier(6))).snapshot.materialise()
-    assert state.transactions == [Sealed(FIRST, 5)]
+    assert state.transactions == [(FIRST, 5)]
 
 
 def test_a_checkpoint_that_was_aborted_leaves_its_transaction_sealed_for_the_next() -> None:

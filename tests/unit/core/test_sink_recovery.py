@@ -5,7 +5,7 @@ from __future__ import annotations
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Restored, SetTimer
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
-from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
+from cutproof.reference_impl.core.vocabulary.state import Kept, TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryRequest
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
@@ -51,7 +51,7 @@ from unit.core.sinks import (
 # -- recovery ----------------------------------------------------------------------------------------------------
 
 
-def restored(*sealed: Sealed, unfinished: tuple[tuple[str, int | None], ...] = ()) -> tuple[InputTask, list[Effect]]:
+def restored(*sealed: Kept, unfinished: tuple[tuple[str, int | None], ...] = ()) -> tuple[InputTask, list[Effect]]:
     """A sink with these in its snapshot, once the fence has told it what is unfinished."""
     sink = transactional()
     state = TaskState(transactions=list(sealed), serial=4)
@@ -63,8 +63,8 @@ def restored(*sealed: Sealed, unfinished: tuple[tuple[str, int | None], ...] = (
 
 def test_recovery_commits_what_the_snapshot_holds_aborts_the_rest_and_then_opens() -> None:
     sink, effects = restored(
-        Sealed(f"{OLD}1", 4),
-        Sealed(f"{OLD}2", 5),
+        (f"{OLD}1", 4),
+        (f"{OLD}2", 5),
         unfinished=((f"{OLD}1", 4), (f"{OLD}2", 5), (f"{OLD}3", 6), (OLD, None)),
     )
     assert asked(effects) == [commit(f"{OLD}1"), commit(f"{OLD}2"), drop(f"{OLD}3"), drop(OLD)]
@@ -83,7 +83,7 @@ def test_recovery_without_anything_to_commit_opens_at_once() -> None:
 
 
 def test_recovery_asks_again_for_a_commit_without_an_answer() -> None:
-    sink, effects = restored(Sealed(OLD, 5))
+    sink, effects = restored((OLD, 5))
     asking = number(effects, Commit)
     assert answered(sink, asking, SILENCE) == [SetTimer(RetryRequest(asking), RETRY_US)]
     assert not sink.has_started
@@ -94,7 +94,7 @@ def test_recovery_asks_again_for_a_commit_without_an_answer() -> None:
 def test_recovery_asks_again_for_an_abort_that_died_with_the_store() -> None:
     """The store came back with what was sealed; the checkpoint it was sealed for was given up, so nobody else asks."""
     left = f"{OLD}6"
-    sink, effects = restored(Sealed(OLD, 5), unfinished=((OLD, 5), (left, 6)))
+    sink, effects = restored((OLD, 5), unfinished=((OLD, 5), (left, 6)))
     committing, aborting = number(effects, Commit), number(effects, AbortTransaction)
     assert answered(sink, committing, SILENCE) == [SetTimer(RetryRequest(committing), RETRY_US)]
     assert answered(sink, aborting, SILENCE) == [SetTimer(RetryRequest(aborting), RETRY_US)]
@@ -106,7 +106,7 @@ def test_recovery_asks_again_for_an_abort_that_died_with_the_store() -> None:
 
 
 def test_an_abort_that_is_answered_first_does_not_open_a_sink_that_still_commits() -> None:
-    sink, effects = restored(Sealed(OLD, 5), unfinished=((OLD, 5), (f"{OLD}6", 6)))
+    sink, effects = restored((OLD, 5), unfinished=((OLD, 5), (f"{OLD}6", 6)))
     assert answered(sink, number(effects, AbortTransaction)) == []
     assert not sink.has_started
     assert running("sink-0")[0] in answered(sink, number(effects, Commit))
@@ -126,7 +126,7 @@ def test_what_recovery_aborts_is_deleted_before_the_sink_finishes() -> None:
 
 
 def test_recovery_fails_when_what_it_must_commit_is_lost() -> None:
-    sink, effects = restored(Sealed(OLD, 5))
+    sink, effects = restored((OLD, 5))
     assert "refused: gone" in reason(answered(sink, number(effects, Commit), Denied(reason="gone")))
 
 
@@ -137,7 +137,7 @@ def test_a_fence_that_is_denied_fails_the_task() -> None:
 
 
 def test_a_sink_that_went_through_recovery_works_on_as_any_other() -> None:
-    sink, effects = restored(Sealed(OLD, 5))
+    sink, effects = restored((OLD, 5))
     answered(sink, number(effects, Commit))
     give(sink, 1)
     assert asked(take(sink, barrier(6)))[1] == pre_commit("job-1/sink-0/3-5", 6)

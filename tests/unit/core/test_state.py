@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
-from cutproof.reference_impl.core.vocabulary.state import Sealed, Snapshot, TaskState, decode, encode, text
+from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot, ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
+from cutproof.reference_impl.core.vocabulary.state import (
+    Kept,
+    Snapshot,
+    TaskState,
+    as_kept,
+    decode,
+    encode,
+    read_back,
+    text,
+)
 
 int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 nullable = st.one_of(st.none(), int64)
@@ -18,12 +28,12 @@ states = st.builds(
     TaskState,
     positions=st.dictionaries(st.integers(0, 99), st.integers(0, 1 << 40)),
     entries=st.lists(st.tuples(st.integers(0, 1), nullable, nullable, int64)),
-    transactions=st.lists(st.builds(Sealed, st.text(), st.integers(1, 99))),
+    transactions=st.lists(st.tuples(st.text(), st.integers(1, 99))),
     rotations=st.lists(st.integers(0, 9)),
     turn=st.integers(0, 9),
     serial=st.integers(0, 99),
 )
-STATE = TaskState(positions={0: 7}, entries=[(0, None, 3, 4)], transactions=[Sealed("t", 5)])
+STATE = TaskState(positions={0: 7}, entries=[(0, None, 3, 4)], transactions=[("t", 5)])
 
 
 @settings(max_examples=40)
@@ -72,3 +82,13 @@ def test_a_snapshot_is_fixed_but_for_its_heap() -> None:
     snapshot = Snapshot(TaskState(turn=3), heap, lambda held: [(0, key, value, 0) for key, value in held.items()])
     heap[1] = 5
     assert snapshot.materialise() == TaskState(turn=3, entries=[(0, 1, 5, 0)])
+
+
+def test_a_transaction_read_back_knows_its_writer_and_its_pooled_id() -> None:
+    """Both are in its name alone; the snapshot holds nothing else."""
+    names: list[Kept] = [("job-1/global-sink-2/3-1", CheckpointId(4)), ("job-1/sink-0/id-1#3-2", CheckpointId(5))]
+    sealed = read_back(names)
+    assert [(one.writer, one.pooled_id) for one in sealed] == [("global-sink-2", None), ("sink-0", "job-1/sink-0/id-1")]
+    assert as_kept(sealed) == names
+    with pytest.raises(ProtocolViolated, match="'t' names no writer"):
+        read_back([("t", CheckpointId(5))])

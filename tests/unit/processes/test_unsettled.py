@@ -24,7 +24,7 @@ def committing(kind: Kind, *checkpoints: int, waiting: int = 0) -> Any:
     machine = kind(TaskBuilder(Config(), Parts()), spec)
     machine.step(Received(Deploy(job=1, attempt=AttemptId(1))))
     for number in checkpoints:
-        machine.step(Arrived(0, Committable(f"job-1/sink-0/1-{number}", CheckpointId(number))))
+        machine.step(Arrived(0, Committable(f"job-1/sink-0/1-{number}", CheckpointId(number), TaskId("sink-0"))))
     return SimpleNamespace(task=machine, inputs=[SimpleNamespace(queue=[None] * waiting)])
 
 
