@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ..core.decisions.local_recovery import Determinant, End
 from ..core.extensions.local_recovery import ENDS, LogPlace, element_of, is_numbered
-from ..core.protocol.task import NO_CHECKPOINT, Task
+from ..core.protocol.task import Task
 from ..core.vocabulary.causes import DeterminantsUnusable, ElementGone, PlaceForgotten
 from ..core.vocabulary.effects import (
     AppendToLog,
@@ -70,7 +70,7 @@ class LocalRunner(TaskRunner):
         self._flushing = False
         self._running: Report | None = None
         if not returns:
-            order.mark(NO_CHECKPOINT, self._place())
+            order.mark(None, self._place())
 
     def _place(self, still_to_be_sent: Sequence[int] = ()) -> LogPlace:
         next_numbers = still_to_be_sent or tuple(outlet.next_number for outlet in self._outlets)
@@ -209,12 +209,12 @@ class LocalRunner(TaskRunner):
 
     # -- local recovery ------------------------------------------------------------------
 
-    def _place_at(self, checkpoint: CheckpointId) -> LogPlace | None:
-        """The place of the task's snapshot; None if it is unknown, and the task fails, since it cannot repeat its
-        work."""
+    def _place_at(self, checkpoint: CheckpointId | None) -> LogPlace | None:
+        """The place of the task's snapshot, or of its beginning; None if it is unknown, and the task fails, since it
+        cannot repeat its work."""
         place = self._order.place(checkpoint)
         if place is None:
-            self.fail(PlaceForgotten(checkpoint or None))
+            self.fail(PlaceForgotten(checkpoint))
         return place
 
     def _restored(self, effect: Restored) -> None:
@@ -253,7 +253,7 @@ class LocalRunner(TaskRunner):
         place = self._place_at(self.task.starts_from)
         if place is None:
             return
-        if self.task.starts_from == NO_CHECKPOINT:
+        if self.task.starts_from is None:
             for outlet, next_numbers in zip(self._outlets, place.sent, strict=True):
                 outlet.begin_at(next_numbers)
         for inlet, taken in zip(self._inlets, place.taken, strict=True):

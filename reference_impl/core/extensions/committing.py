@@ -55,10 +55,13 @@ class CommitterBehind:
 
     def handed(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
         """The committer has what was sealed up to the restored checkpoint."""
+        restored = task.starts_from
+        if restored is None:
+            return []
         return [
             Sealed(name, checkpoint, task.spec.task)
             for name, checkpoint in unfinished
-            if checkpoint is not None and checkpoint <= task.starts_from
+            if checkpoint is not None and checkpoint <= restored
         ]
 
 
@@ -79,14 +82,16 @@ class Committables:
             self.sealed.append(sealed)
 
     def complete(self, checkpoint: CheckpointId | None) -> None:
-        """A checkpoint is complete."""
-        self.notified = max(self.notified, checkpoint or NO_CHECKPOINT)
+        """A checkpoint is complete; None: none is."""
+        if checkpoint is not None:
+            self.notified = max(self.notified, checkpoint)
 
-    def restored(self, checkpoint: CheckpointId) -> None:
-        """The task has restored this checkpoint.  At-least-once lets a committable behind it overtake the barrier; it
-        comes again under another name."""
-        self.notified = checkpoint
-        self.sealed = [one for one in self.sealed if one.checkpoint <= checkpoint]
+    def restored(self, checkpoint: CheckpointId | None) -> None:
+        """The task has restored this checkpoint, if any.  At-least-once lets a committable behind it overtake the
+        barrier; it comes again under another name."""
+        if checkpoint is not None:
+            self.notified = checkpoint
+            self.sealed = [one for one in self.sealed if one.checkpoint <= checkpoint]
 
     def ask(self, requests: Sequence[CommitRequest]) -> list[Effect]:
         return [self.requests.ask(one) for one in requests]

@@ -58,7 +58,8 @@ class DeterminantLog:
         self._trimmed = 0
         self.durable = 0
         """how many determinants are durable, of all since the log began"""
-        self._places: dict[CheckpointId, LogPlace] = {}
+        self._places: dict[CheckpointId | None, LogPlace] = {}
+        """by checkpoint, those of its snapshots; by None, where it began"""
 
     @property
     def end(self) -> int:
@@ -71,17 +72,22 @@ class DeterminantLog:
         """All determinants before this are durable."""
         self.durable = max(self.durable, end)
 
-    def mark(self, checkpoint: CheckpointId, place: LogPlace) -> None:
-        """A snapshot was taken here; it must not be acknowledged before `place.determinants` are durable."""
+    def mark(self, checkpoint: CheckpointId | None, place: LogPlace) -> None:
+        """A snapshot was taken here, or (None) the task begins here.  The snapshot must not be acknowledged before
+        `place.determinants` are durable."""
         self._places[checkpoint] = place
 
-    def place(self, checkpoint: CheckpointId) -> LogPlace | None:
-        """The place of the task's snapshot; None where it took none, or the log was trimmed there."""
+    def place(self, checkpoint: CheckpointId | None) -> LogPlace | None:
+        """The place of the task's snapshot, or of its beginning; None where it took none, or the log was trimmed
+        there."""
         return self._places.get(checkpoint)
 
-    def taken_at(self, last: CheckpointId) -> dict[CheckpointId, tuple[int, ...]]:
+    def taken_at(self, last: CheckpointId | None) -> dict[CheckpointId, tuple[int, ...]]:
         """For each checkpoint up to `last`, by channel: the number of the element to be taken next."""
-        return {checkpoint: place.taken for checkpoint, place in self._places.items() if checkpoint <= last}
+        if last is None:
+            return {}
+        places = ((one, place) for one, place in self._places.items() if one is not None and one <= last)
+        return {checkpoint: place.taken for checkpoint, place in places}
 
     def since(self, place: LogPlace) -> tuple[Determinant, ...]:
         return tuple(self._determinants[place.determinants - self._trimmed :])
@@ -97,7 +103,7 @@ class DeterminantLog:
         if place is not None:
             del self._determinants[: place.determinants - self._trimmed]
             self._trimmed = place.determinants
-            self._places = {one: at for one, at in self._places.items() if one >= oldest}
+            self._places = {one: at for one, at in self._places.items() if one is not None and one >= oldest}
         return place
 
 

@@ -358,8 +358,8 @@ class TransactionalSink:
         self.task.await_commits()
         if self.task.config.settles_at_finish:
             return [*self._settle(), *self._finish_if_settled()]
-        due = self.task.parts.committing.due(self.sealed, checkpoint or NO_CHECKPOINT)
-        return [*self._commit(due), *self._finish_if_settled()]
+        commits = self.on_complete(checkpoint) if checkpoint is not None else []
+        return [*commits, *self._finish_if_settled()]
 
     def _finish_if_settled(self) -> list[Effect]:
         """If every due commit is done, abort the open transaction, which is empty, and finish."""

@@ -214,14 +214,14 @@ class SourceTask(Task):
 
     def discarded(self, log: SplitLog, wanted: int) -> InputDiscarded:
         """Why it cannot read a split from that record on."""
-        return InputDiscarded(log.split, log.begins, self.starts_from or None, wanted)
+        return InputDiscarded(log.split, log.begins, self.starts_from, wanted)
 
     def adopt(self, state: TaskState) -> None:
         self._take_positions(state.positions)
         self._next_log = state.turn % len(self._logs) if self._logs else 0
         if self._event_time is not None:
             self._event_time.restore(state)
-        if self.starts_from != NO_CHECKPOINT:
+        if self.starts_from is not None:
             self._cuts[self.starts_from] = dict(self.positions)
 
     def _running_report(self) -> Running:

@@ -63,7 +63,7 @@ from ..vocabulary.state import Sealed, Snapshot, TaskState, without_heap
 from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout, RetryEndReport
 
 NO_CHECKPOINT = CheckpointId(0)
-"""Below every checkpoint's id."""
+"""Below every checkpoint's id: what the first one is compared with, where only the newest counts."""
 
 
 # -- the life of a task --------------------------------------------------------------
@@ -211,8 +211,8 @@ class Task(ABC):
         self.parts = parts
         self.in_flight = in_flight
         self.life: TaskLife = CREATED
-        self.starts_from = NO_CHECKPOINT
-        """the checkpoint that it restores; NO_CHECKPOINT if it starts without one"""
+        self.starts_from: CheckpointId | None = None
+        """the checkpoint that it restores; None if it starts without one"""
         self.rotations = [0] * len(spec.outputs)
         self._reading = reading
         self._all_outputs = spec.all_outputs
@@ -295,7 +295,7 @@ class Task(ABC):
         if message.finished:
             return [*called_off, *self.stay_finished()]
         self.life = Restoring(message)
-        self.starts_from = message.checkpoint or NO_CHECKPOINT
+        self.starts_from = message.checkpoint
         restoring = self._read_on(self._reading.begin(message))
         return [*called_off, *self.parts.startup.begins_with(restoring)]
 
@@ -305,8 +305,8 @@ class Task(ABC):
         if message.given_up is None:
             return []
         self.skip_checkpoints(message.given_up)
-        first = (message.checkpoint or NO_CHECKPOINT) + 1
-        numbers = range(first, message.given_up + 1)
+        last = message.checkpoint if message.checkpoint is not None else NO_CHECKPOINT
+        numbers = range(last + 1, message.given_up + 1)
         return [effect for number in numbers for effect in self.broadcast(CancelBarrier(CheckpointId(number)))]
 
     @abstractmethod
@@ -324,7 +324,7 @@ class Task(ABC):
         return self._read_on(self._reading.fetched(event.elements))
 
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
-        return [Fail(SnapshotUnreadable(self.starts_from or None, event.reason))]
+        return [Fail(SnapshotUnreadable(self.starts_from, event.reason))]
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         """Adopt a state (None: start without one), then open the inputs."""
@@ -334,6 +334,8 @@ class Task(ABC):
             self.rotations[:] = state.rotations
         self.adopt(state)
         now, checkpoint = self.current_snapshot().materialise(), self.starts_from
+        if checkpoint is None:
+            raise ProtocolViolated(f"{self.spec.task} restores a state of no checkpoint")
         if self.in_flight is None:
             return [Restored(checkpoint, now), *self.on_restored()]
         return [*self.in_flight.restored(checkpoint, state, now), *self.on_restored()]

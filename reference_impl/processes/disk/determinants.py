@@ -64,9 +64,9 @@ class Took(Note, frozen=True):
 
 
 class Stood(Note, frozen=True):
-    """Where in the order a snapshot was taken."""
+    """Where in the order a snapshot was taken, or (None) the task began."""
 
-    checkpoint: CheckpointId
+    checkpoint: CheckpointId | None
     place: LogPlace
 
 
@@ -179,7 +179,7 @@ class DiskDeterminants(DurableDeterminants):
         self.flushed(end)
         return True
 
-    def mark(self, checkpoint: CheckpointId, place: LogPlace) -> None:
+    def mark(self, checkpoint: CheckpointId | None, place: LogPlace) -> None:
         """Written at once: as soon as the snapshot is durable, an attempt may restore it."""
         super().mark(checkpoint, place)
         self.write()

@@ -22,7 +22,6 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph
 from cutproof.reference_impl.core.operators.bursts import Burst
 from cutproof.reference_impl.core.operators.operators import Map
-from cutproof.reference_impl.core.protocol.task import NO_CHECKPOINT
 from cutproof.reference_impl.core.vocabulary.effects import AppendToLog, Block
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import Came, LogsFound
@@ -95,14 +94,14 @@ def test_so_does_a_snapshots_place_behind_it() -> None:
 
 def test_what_is_before_the_oldest_checkpoint_is_forgotten_and_the_rest_keeps_its_place() -> None:
     order = taken_down((0, 0), (1, 0), (0, 1), (1, 1), durable=4)
-    order.mark(NO_CHECKPOINT, place(0))
+    order.mark(None, place(0))
     order.mark(CheckpointId(1), place(1))
     order.mark(CheckpointId(2), place(3))
     assert order.trim(CheckpointId(2)) == place(3)
     assert order.since(place(3)) == ((1, 1),)
     assert order.end == 4
     assert order.place(CheckpointId(1)) is None
-    assert order.place(NO_CHECKPOINT) is None
+    assert order.place(None) is None
 
 
 def test_a_checkpoint_that_is_not_known_trims_nothing() -> None:
