@@ -39,9 +39,6 @@ from ..vocabulary.messages import Committable, Record, Settled
 from ..vocabulary.state import Sealed, TaskState, as_kept, read_back
 from ..vocabulary.transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
 
-EVERYTHING = CheckpointId((1 << 62) - 1)
-"""What is settled in a channel in which nothing follows."""
-
 
 def _handle(sealed: Sealed) -> Committable:
     return Committable(sealed.name, sealed.checkpoint, sealed.writer)
@@ -236,8 +233,8 @@ class GlobalCommitter:
 
     def __init__(self, spec: TaskSpec) -> None:
         self._held = Committables()
-        self._settled = [NO_CHECKPOINT] * len(spec.gates)
-        """by channel: the checkpoint up to which all committables have come"""
+        self._settled = dict.fromkeys(range(len(spec.gates)), NO_CHECKPOINT)
+        """by channel that has not ended: the checkpoint up to which all committables have come"""
 
     @property
     def sealed(self) -> Sequence[Sealed]:
@@ -245,8 +242,11 @@ class GlobalCommitter:
 
     @property
     def level(self) -> CheckpointId:
-        """The checkpoint up to which it may publish."""
-        return self.task.parts.global_committing.up_to(self._settled, self._held.notified)
+        """The checkpoint up to which it may publish: that of the newest committable, once nothing more can come."""
+        held = self._held
+        if not self._settled:
+            return max([held.notified, *(one.checkpoint for one in held.sealed)])
+        return self.task.parts.global_committing.up_to(tuple(self._settled.values()), held.notified)
 
     # -- committables ----------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class GlobalCommitter:
         return self._go_on()
 
     def on_partition_ended(self, channel: int) -> list[Effect]:
-        self._settled[channel] = EVERYTHING
+        del self._settled[channel]
         return self._go_on()
 
     # -- commits ---------------------------------------------------------------------

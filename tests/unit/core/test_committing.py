@@ -277,6 +277,17 @@ def test_a_restored_global_committer_waits_for_its_committers_again() -> None:
     assert asked(take(task, settled(3), 1)) == [publish(3, A)]
 
 
+def test_a_committer_that_has_finished_holds_nothing_back() -> None:
+    """The other's mark counts alone; once both have finished, all that has come is published."""
+    task = up(publisher())
+    take(task, handed(A, 1), 0)
+    take(task, handed(LATER, 2), 1)
+    take(task, ENDED, 0)
+    request = number(take(task, settled(1), 1), Publish)
+    assert answered(task, request) == []
+    assert asked(take(task, ENDED, 1)) == [publish(2, LATER)]
+
+
 def test_it_finishes_when_the_last_checkpoint_is_published() -> None:
     task = up(publisher(1))
     take(task, handed(A, 1))
