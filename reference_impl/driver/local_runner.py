@@ -66,7 +66,8 @@ class LocalRunner(TaskRunner):
         self._ended: list[tuple[int, End]] = []
         self._needs: deque[int] = deque()
         """for each element of the outbox: how many determinants must be durable before it may leave"""
-        self._held: deque[tuple[int, Callable[[], None]]] = deque()
+        self._held: deque[tuple[int, Persist | Ship]] = deque()
+        """snapshots, each with how many determinants must be durable before it may be written"""
         self._flushing = False
         self._running: Report | None = None
         if not returns:
@@ -121,16 +122,24 @@ class LocalRunner(TaskRunner):
             self.fail(DeterminantsUnusable("flushed", str(error)))
             return
         while self._held and self._held[0][0] <= order.durable and self.alive:
-            self._held.popleft()[1]()
+            self._write(self._held.popleft()[1])
         self.drain()
         self._flush()
 
-    def _when_durable(self, action: Callable[[], None]) -> None:
+    def _write_when_durable(self, snapshot: Persist | Ship) -> None:
+        """Have a snapshot written when the order of all input that it covers is durable."""
+        self.frozen = snapshot.synchronous
         if self._order.end <= self._order.durable:
-            action()
+            self._write(snapshot)
         else:
-            self._held.append((self._order.end, action))
+            self._held.append((self._order.end, snapshot))
             self._flush()
+
+    def _write(self, snapshot: Persist | Ship) -> None:
+        if isinstance(snapshot, Persist):
+            self.world.stores.persist(self, snapshot)
+        else:
+            self.world.stores.ship(self, snapshot)
 
     def _take_record(self, number: int, channel: NumberedIn, record: Record) -> None:  # type: ignore[override]
         self._take_down((number, channel.took()))
@@ -191,14 +200,6 @@ class LocalRunner(TaskRunner):
         for outlet, element in self._outbox:
             waiting[outlet.name] += is_numbered(element)
         return tuple(outlet.next_number + waiting[outlet.name] for outlet in self._outlets)
-
-    def _persist(self, effect: Persist) -> None:
-        self.frozen = effect.synchronous
-        self._when_durable(lambda: self.world.stores.persist(self, effect))
-
-    def _ship(self, effect: Ship) -> None:
-        self.frozen = effect.synchronous
-        self._when_durable(lambda: self.world.stores.ship(self, effect))
 
     def deliver(self, event: Event, owed_to: int | None = None) -> None:
         super().deliver(event, owed_to)
@@ -355,8 +356,8 @@ class LocalRunner(TaskRunner):
         Refill: _refill,
         Open: _open,
         SnapshotTaken: _taken,
-        Persist: _persist,
-        Ship: _ship,
+        Persist: _write_when_durable,
+        Ship: _write_when_durable,
         Report: _report,
     }
 

@@ -482,9 +482,8 @@ class TaskRunner:
         self._schedule_when_free()
 
     def _refill(self, effect: Refill) -> None:
-        """The engine's `handed_over` decides what the channel holds then."""
-        channel = self.inputs[effect.channel]
-        ask(self, lambda: channel.refill(effect.elements, effect.handed_over, effect.replays))
+        channel, capture = self.inputs[effect.channel], self.task.parts.capture
+        ask(self, lambda: channel.refill(effect.elements, capture.handed_over, effect.replays))
 
     def _set_timer(self, effect: SetTimer) -> None:
         if self._timers is None:

@@ -148,7 +148,7 @@ class InFlight:
         self._replayed = {}
         for channel, passing in queued.items():
             before = tuple(replays.get(channel, ()))[: len(passing)]
-            refills.append(Refill(channel, unpack(passing), self._capture.handed_over, before))
+            refills.append(Refill(channel, unpack(passing), before))
             if passing:
                 self._replayed[channel] = deque(1 + times for times in (*before, *[0] * (len(passing) - len(before))))
         self._changed()

@@ -6,7 +6,6 @@ another is durable, it is a field of that one: `Persist(…, then=(Report(…),)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, dataclass_transform
 
 import msgspec
@@ -42,8 +41,8 @@ class Overtake(Effect):
 
 
 class Refill(Effect):
-    """Put restored elements back into an input channel; `handed_over` joins them with the elements that are in the
-    channel by then.
+    """Put restored elements back into an input channel; `Capture.handed_over` joins them with the elements that are
+    in the channel by then.
 
     The elements of all channels that were put back most often come first: `replays` says how often each of the first
     `elements` was put back before; it was 0 times for the others.
@@ -51,7 +50,6 @@ class Refill(Effect):
 
     channel: int
     elements: tuple[Element, ...]
-    handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
     replays: tuple[int, ...] = ()
 
 

@@ -142,8 +142,8 @@ def test_what_is_put_back_is_distinguished_until_it_has_been_taken() -> None:
     capture = Noting()
     book = InFlight(capture)
     assert book.put_back({0: pack((A, B)), 1: pack((C,))}) == [
-        Refill(0, (A, B), capture.handed_over),
-        Refill(1, (C,), capture.handed_over),
+        Refill(0, (A, B)),
+        Refill(1, (C,)),
     ]
     assert book.listening
     book.took(0, A)
