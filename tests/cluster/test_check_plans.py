@@ -21,6 +21,7 @@ from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.request import COUNT, CheckRequest, CheckResult
 from cutproof.properties.spark.checking import check as on_spark
 from cutproof.properties.spark.checking.differences import BUCKETS
+from cutproof.properties.spark.session.session import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +30,8 @@ ROWS = 6_000
 LIMIT = 3
 SMALL = 60
 """rows that may come to one task, or be broadcast: partial sums of each task, and `LIMIT` keys"""
+
+PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +77,12 @@ class Checks:
 
 @pytest.fixture
 def checks(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checks]:
+    """On the tests' session, which is one for small batches, with the partitions that `check` gives its own."""
     monkeypatch.setattr(on_spark, "MOST_DIFFERENCES", 100)
-    return Checks(spark)
+    small = spark.conf.get(PARTITIONS)
+    spark.conf.set(PARTITIONS, str(TABLES[PARTITIONS]))
+    yield Checks(spark)
+    spark.conf.set(PARTITIONS, str(small))
 
 
 @pytest.mark.parametrize("exact", [False, True], ids=["fast", "exact"])
