@@ -164,7 +164,7 @@ class _Replayed:
         return future
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None) -> Future[Shrunk]:
-        raise NotImplementedError
+        raise NotImplementedError  # the recorded scenarios hold, so nothing is shrunk
 
     def stop(self) -> None: ...
 

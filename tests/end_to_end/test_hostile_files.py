@@ -151,7 +151,7 @@ def folder(tmp_path: Path, sound: dict[str, bytes], monkeypatch: pytest.MonkeyPa
     return tmp_path
 
 
-def _is_reported_well(name: str, how: str, capsys: pytest.CaptureFixture[str]) -> None:
+def _assert_reported_well(name: str, how: str, capsys: pytest.CaptureFixture[str]) -> None:
     began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     code = main(WORDS[name])
     seconds = time.process_time() - began  # this process's own work: others may keep it waiting
@@ -168,29 +168,29 @@ def _is_reported_well(name: str, how: str, capsys: pytest.CaptureFixture[str]) -
 def test_broken_bytes(name: str, folder: Path, sound: dict[str, bytes], capsys: pytest.CaptureFixture[str]) -> None:
     for how, data in _broken(sound[name]):
         (folder / name).write_bytes(data)
-        _is_reported_well(name, how, capsys)
+        _assert_reported_well(name, how, capsys)
 
 
 @pytest.mark.parametrize("name", [name for name in WORDS if name.endswith(".json")])
 def test_broken_values(name: str, folder: Path, sound: dict[str, bytes], capsys: pytest.CaptureFixture[str]) -> None:
     for how, data in _mutants(sound[name], seed=len(name)):
         (folder / name).write_bytes(data)
-        _is_reported_well(name, how, capsys)
+        _assert_reported_well(name, how, capsys)
 
 
 @pytest.mark.parametrize("name", WORDS)
 def test_what_is_no_file(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / name
-    _is_reported_well(name, "missing", capsys)
+    _assert_reported_well(name, "missing", capsys)
     path.mkdir()
-    _is_reported_well(name, "a folder", capsys)
+    _assert_reported_well(name, "a folder", capsys)
     path.rmdir()
     os.mkfifo(path)
-    _is_reported_well(name, "a pipe", capsys)
+    _assert_reported_well(name, "a pipe", capsys)
     path.unlink()
     for target in ("/dev/zero", path.name):
         path.symlink_to(target)
-        _is_reported_well(name, f"a link to {target}", capsys)
+        _assert_reported_well(name, f"a link to {target}", capsys)
         path.unlink()
 
 
