@@ -59,7 +59,11 @@ class AtAim(Trigger, kw_only=True, tag="aim"):
     after_us: int = 0
 
 
-AnyTrigger = AtTime | AtPoint | InPhase | AtAim
+class AtRest(Trigger, kw_only=True, tag="rest"):
+    """Once the run has come to rest: only a fork can begin then."""
+
+
+AnyTrigger = AtTime | AtPoint | InPhase | AtAim | AtRest
 
 
 class Fault(Value, kw_only=True, tag_field="kind"):

@@ -246,6 +246,8 @@ class CommandIssued(Observed):
     drain: bool
     parallelism: dict[str, int] = msgspec.field(default_factory=dict)
     inserted: dict[str, str] = msgspec.field(default_factory=dict)
+    snapshot: CheckpointId | None = None
+    """the one that the user named; None: the newest"""
 
 
 class CommandReturned(Observed):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..faults.plan import KINDS
 from ..properties.model.verdict import INVARIANTS
-from ..properties.spark.unasked import GIVEN, IN_ROWS, IN_STATE
+from ..properties.spark.unasked import GIVEN, IN_FORKS, IN_ROWS, IN_STATE
 from .model import FaultCounts, InvariantCounts, NotRun, Summary, Value
 from .words import PROMISES, foreign_in_words, plural
 
@@ -203,7 +203,7 @@ def invariant_lines(summary: Summary) -> tuple[InvariantLine, ...]:
             promise=PROMISES.get(name, ""),
             verdict=_verdict(counts, name in known - new),
             counts=counts,
-            by_both=counts.by_both if name in IN_ROWS or name in IN_STATE else None,
+            by_both=counts.by_both if name in IN_ROWS | IN_STATE | IN_FORKS else None,
             reasons=", ".join(
                 f"{reason} {number:,}{_in_brackets(counts.not_exercised) if reason == 'not exercised' else ''}"
                 for reason, number in sorted(counts.reasons.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..plan import AnyTrigger, AtAim, AtPoint, AtTime, InPhase
+from ..plan import AnyTrigger, AtAim, AtPoint, AtRest, AtTime, InPhase
 
 Action = Callable[[], None]
 
@@ -25,7 +25,10 @@ class Triggers:
         self._entered: dict[str, int] = {}
 
     def add(self, trigger: AnyTrigger, action: Action) -> None:
-        """Have an action carried out when its trigger comes; raises ValueError for an aim, which no engine knows."""
+        """Have an action carried out when its trigger comes.
+
+        Raises ValueError for an aim, which no engine knows, and for rest: nothing waits for that while a run goes on.
+        """
         if isinstance(trigger, AtTime):
             self._later(trigger.at_us, action)
         elif isinstance(trigger, AtPoint):
@@ -33,6 +36,8 @@ class Triggers:
             self._points.setdefault(address, []).append((trigger.occurrence, action))
         elif isinstance(trigger, AtAim):
             raise ValueError(f"the aim {trigger.aim!r} belongs to a pipeline that is run from outside")
+        elif isinstance(trigger, AtRest):
+            raise ValueError("a run that is at rest has ended")
         else:
             self._add_phase(trigger, action)
 

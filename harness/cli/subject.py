@@ -86,7 +86,7 @@ def list_subjects(output: Output, own: str | None = None) -> ExitCode:
             output.say(_wrapped(f"{one.name} cannot run here: {one.missing}"))
     note = f"a minute: about how many scenarios `cutproof verify` runs and judges ({MACHINE}); -: not measured."
     output.say(_wrapped(note))
-    output.say("judged: how many of the eleven invariants can be judged; --json names them.")
+    output.say("judged: how many of the twelve invariants can be judged; --json names them.")
     output.say(
         _wrapped("Your own engine is a subject too: `cutproof subject new NAME` writes an adapter to begin with.")
     )

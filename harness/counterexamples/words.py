@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...faults import plan
-from ...faults.plan import AnyFault, AnyTrigger, AtAim, AtPoint, AtTime, InPhase, MachineFault
+from ...faults.plan import AnyFault, AnyTrigger, AtAim, AtPoint, AtRest, AtTime, InPhase, MachineFault
 from ...faults.points import PHASES, POINTS
 from ...properties.model.verdict import Holds, Unknown, Verdict, Violated
 from ..scenario.layout import never_unaligned
-from ..scenario.model import AnyCommand, Cancel, Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
+from ..scenario.model import AnyCommand, Cancel, Fork, Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
 
 
 def time_in_words(time_us: int) -> str:
@@ -40,6 +42,8 @@ def trigger_in_words(trigger: AnyTrigger) -> str:
         case AtAim(aim=aim, occurrence=occurrence, after_us=after_us):
             later = f", {time_in_words(after_us)} later" if after_us else ""
             return f"when the aim {aim!r} is met for the {ordinal(occurrence)} time{later}"
+        case AtRest():
+            return "once the run is at rest"
 
 
 def fault_in_words(fault: AnyFault) -> str:
@@ -109,20 +113,33 @@ def _on_machines(fault: MachineFault) -> str:
 
 def command_in_words(command: AnyCommand) -> str:
     match command:
-        case Savepoint():
-            return "a savepoint is requested"
-        case StopWithSavepoint(drain=drain):
-            return f"the job is stopped with a savepoint{' and drained' if drain else ''}"
+        case Savepoint(name=name):
+            return f"a savepoint{f' {name}' if name else ''} is requested"
+        case StopWithSavepoint(drain=drain, name=name):
+            return f"the job is stopped with a savepoint{f' {name}' if name else ''}{' and drained' if drain else ''}"
         case Cancel():
             return "the job is cancelled"
         case Resume(inserted=inserted) if inserted:
             new = ", ".join(f"{name} before {behind}" for name, behind in inserted.items())
-            return f"the job is started again with new operators: {new}"
-        case Resume(parallelism=parallelism) if parallelism:
-            widths = ", ".join(f"{name} in {_tasks(number)}" for name, number in parallelism.items())
-            return f"the job is started again, rescaled: {widths}"
+            return f"the job is started again{_from(command.snapshot)} with new operators: {new}"
         case Resume():
-            return "the job is started again"
+            return f"the job is started again{_from(command.snapshot)}{_widths(command.parallelism)}"
+        case Fork(snapshot="each"):
+            return f"from each retained snapshot another job is started beside{_widths(command.parallelism)}"
+        case Fork():
+            return f"another job is started beside{_from(command.snapshot)}{_widths(command.parallelism)}"
+
+
+def _from(snapshot: str) -> str:
+    """The snapshot with which a job begins, unless it is the newest."""
+    if snapshot == "newest":
+        return ""
+    return " from the oldest snapshot" if snapshot == "oldest" else f" from the savepoint {snapshot}"
+
+
+def _widths(parallelism: Mapping[str, int]) -> str:
+    widths = ", ".join(f"{name} in {_tasks(number)}" for name, number in parallelism.items())
+    return f", rescaled: {widths}" if widths else ""
 
 
 def perturbation_in_words(perturbation: Perturbation) -> str:

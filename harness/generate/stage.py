@@ -69,6 +69,18 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is None or self.capabilities.rescales
 
     @property
+    def resumes_older(self) -> bool:
+        return self.capabilities is None or self.capabilities.resumes_older
+
+    @property
+    def trims_logs(self) -> bool:
+        return self.capabilities is None or self.capabilities.trims_logs
+
+    @property
+    def knows_forks(self) -> bool:
+        return self.capabilities is None or "fork" in self.capabilities.commands
+
+    @property
     def knows_enumerators(self) -> bool:
         return self.capabilities is None or self.capabilities.enumerators
 

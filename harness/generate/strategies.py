@@ -29,6 +29,7 @@ from .determined_distribution import made_distinct
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .faults.stop_hits import with_hits
 from .faults.stragglers import with_stragglers
+from .forking import with_forks, with_older_snapshots
 from .plain import plain
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .situations import extras
@@ -225,6 +226,8 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
     if frame.group_number is None:
         most = frame.max_faults if scenario.name != FAULTLESS else 0
         scenario = with_stragglers(choices, scenario, most, real_time=frame.real_time)
+        scenario = with_older_snapshots(choices, scenario) if frame.resumes_older else scenario
+        scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
     return _fit(scenario, frame)
 
 

@@ -7,13 +7,13 @@ targets and triggers that exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from ...faults import plan
-from ...faults.plan import AnyTrigger, AtAim, AtPoint, AtTime, InPhase
+from ...faults.plan import AnyTrigger, AtAim, AtPoint, AtRest, AtTime, InPhase
 from ...faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
 from ...properties.model.stages import COMMITTERS
 from ...properties.model.workload import SINK, Filter, FlatMap, Map, Topology, Workload, problems
@@ -21,7 +21,17 @@ from ...properties.reconstruct.layouts import rescaled, widest
 from ...properties.semantics.user_functions import user_problems
 from .bounds import HOUR_US, PARALLELISM_LIMIT, size_problems, work_problems
 from .layout import Layout, layout_of, topologies_of
-from .model import Engine, Perturbation, Resume, Scenario, kind_of
+from .model import (
+    AnyCommand,
+    Engine,
+    Fork,
+    Perturbation,
+    Resume,
+    Savepoint,
+    Scenario,
+    StopWithSavepoint,
+    kind_of,
+)
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
@@ -33,6 +43,8 @@ SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 FAILOVERS = ("full", "region", "local")
+ANY_SNAPSHOT = ("each", "newest", "oldest")
+"""the words that stand for retained snapshots without a name; only a fork takes each of them"""
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 
 TAG_BITS = 40
@@ -47,7 +59,7 @@ _LABEL = re.compile(r"[A-Za-z0-9 _.,:;=()+'#-]{0,200}")
 
 def problems_of(scenario: Scenario) -> Iterator[str]:
     """What is wrong with a scenario, in words; empty if an engine can run it."""
-    for find in (size_problems, _numbers, _names, _sizes, _workload, _engine, _resumes, work_problems):
+    for find in (size_problems, _numbers, _names, _sizes, _workload, _engine, _resumes, _forks, work_problems):
         found = list(find(scenario))
         if found:
             yield from found
@@ -55,34 +67,71 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
     layout = layout_of(scenario.workload, widest(topologies_of(scenario)), scenario.engine.committing)
     for index, fault in enumerate(scenario.faults):
         where = f"fault {index} ({plan.kind_of(fault)})"
+        if isinstance(fault.trigger, AtRest):
+            yield f"{where}: a run at rest has ended, and no fault can act on it"
         yield from (f"{where}: {problem}" for problem in _fault(fault, scenario, layout))
     for index, command in enumerate(scenario.commands):
         where = f"command {index} ({kind_of(command)})"
         yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
+        yield from (f"{where}: {problem}" for problem in _snapshot(command, scenario))
         if isinstance(command, Resume) and not isinstance(command.trigger, AtTime):
             yield f"{where}: a resume is triggered by a time, which counts from the end of the job"
+        if isinstance(command.trigger, AtRest) and not isinstance(command, Fork):
+            yield f"{where}: a run at rest has ended, and only a fork can begin then"
     for index, perturbation in enumerate(scenario.deviations):
         yield from (f"schedule perturbation {index}: {problem}" for problem in _perturbation(perturbation, layout))
 
 
 def _resumes(scenario: Scenario) -> Iterator[str]:
     """What is wrong with the layouts of the jobs that are resumed."""
-    topology, groups = scenario.topology, scenario.topology.key_groups
+    topology = scenario.topology
     for index, command in enumerate(scenario.commands):
-        if not isinstance(command, Resume):
-            continue
-        where = f"command {index} (resume)"
-        yield from (f"{where}: {problem}" for problem in _inserted(scenario, command))
-        for name, number in command.parallelism.items():
-            if name not in topology.parallelism:
-                yield f"{where}: there is no operator {name!r}"
+        if isinstance(command, Resume):
+            where = f"command {index} (resume)"
+            yield from (f"{where}: {problem}" for problem in _inserted(scenario, command))
+            found = list(_rescaled(scenario, topology, command.parallelism))
+            if found:
+                yield from (f"{where}: {problem}" for problem in found)
                 return
-            if not 1 <= number <= min(groups, PARALLELISM_LIMIT):
-                least = f"it can be 1 to {min(groups, PARALLELISM_LIMIT)}; there are {groups} key groups"
-                yield f"{where}: {name} cannot have a parallelism of {number}; {least}"
-                return
-        topology = rescaled(topology, command.parallelism)
-        yield from (f"{where}: {problem}" for problem in problems(scenario.workload, topology))
+            topology = rescaled(topology, command.parallelism)
+
+
+def _forks(scenario: Scenario) -> Iterator[str]:
+    """What is wrong with the layouts of the jobs that are forked: a fork may come at any of the jobs."""
+    for index, command in enumerate(scenario.commands):
+        if isinstance(command, Fork):
+            found = (_rescaled(scenario, topology, command.parallelism) for topology in topologies_of(scenario))
+            problems_found = dict.fromkeys(problem for each in found for problem in each)
+            yield from (f"command {index} (fork): {problem}" for problem in problems_found)
+
+
+def _rescaled(scenario: Scenario, topology: Topology, parallelism: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with a topology after it is rescaled."""
+    most = min(topology.key_groups, PARALLELISM_LIMIT)
+    for name, number in parallelism.items():
+        if name not in topology.parallelism:
+            yield f"there is no operator {name!r}"
+            return
+        if not 1 <= number <= most:
+            least = f"it can be 1 to {most}; there are {topology.key_groups} key groups"
+            yield f"{name} cannot have a parallelism of {number}; {least}"
+            return
+    yield from problems(scenario.workload, rescaled(topology, parallelism))
+
+
+def _snapshot(command: AnyCommand, scenario: Scenario) -> Iterator[str]:
+    """What is wrong with the name of a savepoint, or with the snapshot that a resume or a fork names."""
+    saved = [one.name for one in scenario.commands if isinstance(one, Savepoint | StopWithSavepoint) and one.name]
+    if isinstance(command, Savepoint | StopWithSavepoint) and command.name:
+        if not _NAME.fullmatch(command.name) or command.name in ANY_SNAPSHOT:
+            taken = ", ".join(ANY_SNAPSHOT)
+            yield f"{command.name!r} cannot be the name of a savepoint (letters, digits, - and _, none of {taken})"
+        if saved.count(command.name) > 1:
+            yield f"another savepoint has the name {command.name!r} too"
+    elif isinstance(command, Resume | Fork):
+        words = ANY_SNAPSHOT if isinstance(command, Fork) else ANY_SNAPSHOT[1:]
+        if command.snapshot not in words and command.snapshot not in saved:
+            yield f"snapshot is {command.snapshot!r}; it can be {', '.join(words)}, or the name of a savepoint"
 
 
 def _inserted(scenario: Scenario, resume: Resume) -> Iterator[str]:

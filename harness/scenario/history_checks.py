@@ -77,6 +77,22 @@ def history_problems(
             yield from (f"{name}[{place}].{problem}" for problem in _transaction(one, known))
     yield from _sink(history, known)
     yield from _journal(scenario, history, known)
+    yield from _forks(scenario, history)
+
+
+def _forks(scenario: Scenario, history: History) -> Iterator[str]:
+    """What is wrong with the histories of forked jobs, each a history in itself."""
+    for place, forked in enumerate(history.forks if isinstance(history.forks, list) else ()):
+        where = f"forks[{place}]"
+        if isinstance(forked.history.forks, list):
+            yield f"{where}.history has forks of its own, and no job is forked from a forked one"
+            continue
+        yield from _numbered(f"{where}.command", forked.command, scenario.commands, "commands")
+        if not any(one.checkpoint == forked.checkpoint for one in forked.history.completed):
+            yield f"{where}.checkpoint is {forked.checkpoint}, which did not complete in the fork's own history"
+        if not any(isinstance(one, CommandIssued) and one.command == forked.command for one in forked.history.journal):
+            yield f"{where}.history has no command-issued of the command {forked.command}, with which the fork begins"
+        yield from (f"{where}.history.{problem}" for problem in history_problems(scenario, forked.history, frozenset()))
 
 
 class _Known:

@@ -93,11 +93,16 @@ class Command(Value, kw_only=True, tag_field="command"):
 class Savepoint(Command, kw_only=True, tag="savepoint"):
     """Take a snapshot that the user owns."""
 
+    name: str = ""
+    """by which a resume or a fork can name the snapshot"""
+
 
 class StopWithSavepoint(Command, kw_only=True, tag="stop-with-savepoint"):
     """Take a savepoint, then stop; with `drain`, end all input first."""
 
     drain: bool = False
+    name: str = ""
+    """as of a savepoint"""
 
 
 class Cancel(Command, kw_only=True, tag="cancel"):
@@ -105,11 +110,13 @@ class Cancel(Command, kw_only=True, tag="cancel"):
 
 
 class Resume(Command, kw_only=True, tag="resume"):
-    """Start the job again once it has ended, from its newest complete snapshot, whether a savepoint or not.
+    """Start the job again once it has ended, from one of its retained snapshots, whether a savepoint or not.
 
     A trigger that is a time counts from the job's end.
     """
 
+    snapshot: str = "newest"
+    """the newest, the oldest, or a savepoint by its name"""
     parallelism: dict[str, int] = {}
     """by operator: its new number of subtasks; the other operators keep theirs"""
     inserted: dict[str, str] = {}
@@ -120,7 +127,20 @@ class Resume(Command, kw_only=True, tag="resume"):
     """
 
 
-AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume
+class Fork(Command, kw_only=True, tag="fork"):
+    """Start another job beside this one, from a copy of all stores as they were at one retained snapshot.
+
+    The job has its own sink, and nothing disturbs it.  Its trigger may be that the run is at rest.
+    """
+
+    snapshot: str = "each"
+    """each: one job from every retained snapshot; or one of them, as in a resume"""
+    parallelism: dict[str, int] = {}
+    """by operator: the number of subtasks in the new job; the other operators have as many as in the job that took the
+    snapshot"""
+
+
+AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume | Fork
 
 COMMANDS: dict[str, type[Command]] = {str(kind.__struct_config__.tag): kind for kind in AnyCommand.__args__}
 """Every command kind by its name."""

@@ -14,7 +14,7 @@ from ...properties.reconstruct.buffered_rows import batches
 from ...properties.semantics.classes import promised
 from ...properties.semantics.user_functions import has_user_timers
 from .forecast import Forecast, forecast
-from .model import Cancel, Resume, Scenario, StopWithSavepoint
+from .model import Cancel, Fork, Resume, Scenario, StopWithSavepoint
 
 RESTORING = frozenset(
     {
@@ -65,6 +65,7 @@ def can_show(scenario: Scenario) -> frozenset[str]:
         "at-most-once": bool(strikes),
         "order": bool(strikes),
         "restored-state": any(at_us > course.first_completion_us for at_us in strikes),
+        "restorable": any(isinstance(command, Fork) for command in scenario.commands),
         "visibility": engine.sink == "transactional" and amid,
         "drain": amid and _holds_back(scenario.workload) and not _is_endless(scenario),
         "progress": not _may_fail(scenario),

@@ -21,7 +21,7 @@ from ...properties.model.words import row_in_words
 from ...properties.model.workload import Row
 from ...properties.reconstruct.lineage import INFINITE
 from ...properties.semantics.user_functions import CounterpartFailed, user_nodes
-from ...properties.spark.questions import Question, decode, encode, questions_of, unasked_by
+from ...properties.spark.questions import Question, decode, encode, questions_with_forks
 from ...properties.spark.tables import Difference, OracleAnswer
 from ...properties.spark.unasked import ASKED, Unasked, one_judge
 from ..runtime.exit_codes import HarnessFailed, UsageError
@@ -67,8 +67,8 @@ class Put(msgspec.Struct, frozen=True, kw_only=True):
 
 def put(result: Result) -> Put:
     """The questions about a result, whatever name it has in a batch."""
-    questions = questions_of(result.case, "case")
-    return Put(question=encode(questions), unasked=unasked_by(result.case, questions))
+    questions, unasked = questions_with_forks(result.case, "case")
+    return Put(question=encode(questions), unasked=unasked)
 
 
 class SeenBy(msgspec.Struct, frozen=True, kw_only=True):

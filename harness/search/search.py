@@ -357,7 +357,9 @@ class Search:
         """Scenarios for which PySpark gave no answer, although it was asked about some of them."""
         for one in asked:
             self._found.unconfirmed[one.index] = why
-            self._found.tally.add_word(Unasked(rows=one.not_asked.rows or why, state=one.not_asked.state or why))
+            left_out = one.not_asked
+            unasked = Unasked(rows=left_out.rows or why, state=left_out.state or why, forks=left_out.forks or why)
+            self._found.tally.add_word(unasked)
 
     def _judge_the_rest(self) -> None:
         if self._examining is None and not self._waiting:

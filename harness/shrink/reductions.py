@@ -17,7 +17,7 @@ from ...properties.model.stages import COMMITTERS, width
 from ...properties.model.workload import SINK, Edge, Input, InputRecord, Node, Topology, Workload
 from ..scenario.forecast import RECORD_POINTS
 from ..scenario.layout import layout_of
-from ..scenario.model import AnyCommand, Perturbation, Resume, Scenario
+from ..scenario.model import AnyCommand, Fork, Perturbation, Resume, Scenario
 
 replace = msgspec.structs.replace
 Item = TypeVar("Item")
@@ -191,7 +191,7 @@ def squeezed(scenario: Scenario, numerator: int, denominator: int) -> Scenario:
             return replace(trigger, at_us=shorter(trigger.at_us))
         if isinstance(trigger, (InPhase, AtAim)):
             return replace(trigger, after_us=shorter(trigger.after_us))
-        if trigger.point in RECORD_POINTS:
+        if isinstance(trigger, AtPoint) and trigger.point in RECORD_POINTS:
             return replace(trigger, occurrence=max(1, shorter(trigger.occurrence)))
         return trigger
 
@@ -312,6 +312,10 @@ def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
             kept = {name: number for name, number in command.parallelism.items() if name in there}
             inserted = {name: behind for name, behind in command.inserted.items() if behind in there}
             return replace(command, parallelism=kept, inserted=inserted)
+        if isinstance(command, Fork):
+            there = scenario.topology.parallelism
+            kept = {name: number for name, number in command.parallelism.items() if name in there}
+            command = replace(command, parallelism=kept)
         return replace(command, trigger=on_trigger(command.trigger))
 
     return replace(

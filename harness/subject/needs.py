@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ...faults.plan import kind_of as fault_kind
 from ...properties.model.workload import Input, Node, Topology, Workload
 from ..runtime.exit_codes import UsageError
-from ..scenario.model import Resume, Scenario
+from ..scenario.model import Fork, Resume, Scenario
 from ..scenario.model import kind_of as command_kind
 from .abilities import VOCABULARIES, edge_of, names_of, operators_of
 from .port import Capabilities
@@ -47,7 +47,8 @@ def needs(scenario: Scenario) -> Capabilities:
         trims_logs=engine.trims_logs,
         local_channels=engine.local_channels,
         deviations=bool(scenario.deviations),
-        rescales=any(resume.parallelism for resume in resumes),
+        rescales=any(command.parallelism for command in scenario.commands if isinstance(command, Resume | Fork)),
+        resumes_older=any(resume.snapshot != "newest" for resume in resumes),
         refuses_incompatible=any(resume.inserted for resume in resumes),
         regional_recovery=engine.failover == "region",
         local_recovery=local,

@@ -58,6 +58,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """the schedule perturbations of a scenario can be applied"""
     rescales: bool = False
     """a job can be resumed with another parallelism"""
+    resumes_older: bool = False
+    """a job can be resumed from any retained snapshot, not from the newest alone"""
     refuses_incompatible: bool = False
     """a job can be resumed with new operators (maps), and is refused if its snapshot is incompatible with them"""
     regional_recovery: bool = False

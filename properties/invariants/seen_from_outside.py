@@ -35,6 +35,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "at-most-once": ("tasks", "snapshots", "store", "reader", "journal"),
     "order": ("tasks", "network", "snapshots", "journal"),
     "restored-state": ("tasks", "snapshots", "store", "journal", "listing"),
+    "restorable": ("tasks", "snapshots", "store", "reader", "journal", "listing"),
     "visibility": ("tasks", "snapshots", "store", "reader", "journal"),
     "drain": ("tasks", "snapshots", "journal"),
     "progress": ("tasks", "snapshots", "store", "journal"),

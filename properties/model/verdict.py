@@ -52,6 +52,7 @@ INVARIANTS = (
     "at-most-once",
     "order",
     "restored-state",
+    "restorable",
     "visibility",
     "drain",
     "progress",

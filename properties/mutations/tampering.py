@@ -19,6 +19,7 @@ from ..model.history import History, Read, SnapshotDeleted, TaskFailed, Transact
 from ..model.workload import Row
 from ..quick_checker.case import Case
 from ..quick_checker.idempotent_table import identity_of
+from . import forks
 from .batches import hold_back, show_waiting_row
 from .commands import (
     answer_with_nothing,
@@ -343,6 +344,15 @@ IN_FLIGHT_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
 }
 """Mutations that need a history whose checkpoints hold in-flight data."""
 
+FORK_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
+    "let no attempt of a fork run": forks.never_run,
+    "let a fork fail": forks.fail,
+    "drop a committed row of a fork": forks.of_its_own(_drop_row),
+    "alter a committed row of a fork": forks.of_its_own(_alter_row),
+    "edit a state that a fork loaded": forks.of_its_own(edit_loaded),
+}
+"""Mutations that need a history with forks."""
+
 COMPATIBILITY_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "begin what does not fit": bring_incompatible_operator,
     "refuse without a name": refuse_without_a_name,
@@ -386,5 +396,6 @@ MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     **IN_FLIGHT_MUTATIONS,
     **RULE_MUTATIONS,
     **COMPATIBILITY_MUTATIONS,
+    **FORK_MUTATIONS,
 }
 """Every mutation by its name."""

@@ -17,6 +17,7 @@ from ..model.history import (
     Channel,
     CheckpointTriggered,
     Completed,
+    Forked,
     History,
     JobEnded,
     StoredState,
@@ -66,6 +67,14 @@ class Case:
         self._determined: dict[tuple[bool, bool], bool] = {}
         self._barriers: dict[tuple[str, int], dict[int, int]] = {}
         self._taken: dict[tuple[str, int], Sequence[Sequence[int]]] = {}
+
+    @cached_property
+    def forks(self) -> tuple[tuple[Forked, Case], ...]:
+        """Each forked job, with the case of its own history."""
+        forked = self.history.forks
+        if isinstance(forked, msgspec.UnsetType):
+            return ()
+        return tuple((one, Case(self.workload, self.submitted, one.history)) for one in forked)
 
     @cached_property
     def layouts(self) -> Mapping[int, Topology]:

@@ -179,7 +179,7 @@ def promised(guarantee: str, sink: str, *, rewindable: bool = True) -> frozenset
     """
     if guarantee == "at-most-once" or not rewindable:
         return frozenset({"at-most-once", "progress", "no-leaks"})
-    always = {"no-data-loss", "restored-state", "drain", "progress", "no-leaks"}
+    always = {"no-data-loss", "restored-state", "restorable", "drain", "progress", "no-leaks"}
     if guarantee == "at-least-once":
         return frozenset(always | {"at-least-once"})
     always |= {"consistent-cut", "order"}

@@ -77,6 +77,18 @@ def _from_outside(case: Case, name: str) -> Question:
     )
 
 
+def questions_with_forks(case: Case, name: str) -> tuple[tuple[Question, ...], Unasked]:
+    """The questions about a case and about each job that was forked from it, and what all of them leave out."""
+    own = questions_of(case, name)
+    left_out = unasked_by(case, own)
+    asked, of_forks = [*own], ""
+    for number, (_, fork) in enumerate(case.forks):
+        about = questions_of(fork, f"{name}, fork {number}")
+        asked += about
+        of_forks = of_forks or unasked_by(fork, about).rows
+    return tuple(asked), msgspec.structs.replace(left_out, forks=of_forks) if of_forks else left_out
+
+
 def unasked_by(case: Case, questions: Sequence[Question]) -> Unasked:
     """The rows and state that all questions about a case leave out."""
     rows = [cut for one in questions for cut in one.quick.rows]

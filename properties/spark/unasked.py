@@ -81,12 +81,13 @@ def in_words(reason: str) -> str:
 class Unasked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why PySpark does not compute everything that the verdicts on a case are compared with.
 
-    `rows` are the expected rows up to the closing cut, `state` is all keyed state of completed checkpoints.  Each has
-    one of `REASONS`, or is empty if PySpark is asked.
+    `rows` are the expected rows up to the closing cut, `state` is all keyed state of completed checkpoints, `forks` are
+    the expected rows of the jobs that were forked.  Each has one of `REASONS`, or is empty if PySpark is asked.
     """
 
     rows: str = ""
     state: str = ""
+    forks: str = ""
 
 
 ASKED = Unasked()
@@ -230,6 +231,9 @@ IN_ROWS: dict[str, frozenset[str]] = {
 """By invariant, the kinds of difference from the expected rows.  For at-least-once, the records that all attempts
 applied decide which rows are too many, and PySpark is not given the attempts off the lineage."""
 
+IN_FORKS: dict[str, frozenset[str]] = {"restorable": ROWS_DIFFER}
+"""By invariant, the kinds of difference from the expected rows of a forked job."""
+
 IN_STATE: dict[str, frozenset[str]] = {"consistent-cut": frozenset({"state differs"})}
 """By invariant, the kinds of difference from the expected keyed state."""
 
@@ -239,8 +243,11 @@ def one_judge(invariant: str, verdict: Verdict, why: Unasked) -> str:
     if isinstance(verdict, Violated):
         in_rows = verdict.difference in IN_ROWS.get(invariant, ())
         in_state = verdict.difference in IN_STATE.get(invariant, ())
+        in_forks = verdict.difference in IN_FORKS.get(invariant, ())
     else:
-        in_rows, in_state = invariant in IN_ROWS, invariant in IN_STATE
+        in_rows, in_state, in_forks = invariant in IN_ROWS, invariant in IN_STATE, invariant in IN_FORKS
+    if in_forks:
+        return why.forks
     if not in_rows and not in_state:
         return NEITHER
     state = why.state if in_state else ""

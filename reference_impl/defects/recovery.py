@@ -73,6 +73,33 @@ class SweepsBeforeLoading(Cleanup):
         return [Sweep(referred_to or ())]
 
 
+class TrimsUpToTheNewest(Cleanup):
+    """P11: sources discard what they read before the newest checkpoint, whatever older ones are retained."""
+
+    def oldest_needed(self, restorable: Sequence[CheckpointId]) -> CheckpointId | None:
+        self.reached = self.reached or len(restorable) > 1
+        return max(restorable, default=None)
+
+
+class ForgetsWhatWasNamed(RestoreChoice):
+    """P12: a job that its user began from an older snapshot restores the newest one of the former job."""
+
+    def recoverable(
+        self, retained: Sequence[CompletedSnapshot], job: int, named: CheckpointId
+    ) -> tuple[CompletedSnapshot, ...]:
+        self.reached = self.reached or any(one.job != job and one.checkpoint > named for one in retained)
+        return tuple(retained)
+
+
+class DeletesByAge(Cleanup):
+    """P13: a user's savepoint is deleted once a few newer checkpoints have completed."""
+
+    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int) -> list[CompletedSnapshot]:
+        old = [one for one in retained[: max(0, len(retained) - keep)] if one.savepoint]
+        self.reached = self.reached or bool(old)
+        return [*super().subsumed(retained, keep), *old]
+
+
 class ClampedToInitial(StartPosition):
     """F16: a restored position is replaced by a newly computed one, the end of the log."""
 
@@ -130,6 +157,27 @@ DEFECTS = (
         title="a restored position is replaced by a newly computed initial one",
         invariant="no-data-loss",
         replacements=lambda: {"start_position": ClampedToInitial()},
+    ),
+    Defect(
+        id="P11",
+        upstream="ABS-15 (retained snapshots)",
+        title="sources discard records that an older retained snapshot needs",
+        invariant="restorable",
+        replacements=lambda: {"cleanup": TrimsUpToTheNewest()},
+    ),
+    Defect(
+        id="P12",
+        upstream="FLIP-47 (resume from a named snapshot)",
+        title="a job that was begun from an older snapshot restores the newest one",
+        invariant="restored-state",
+        replacements=lambda: {"restore_choice": ForgetsWhatWasNamed()},
+    ),
+    Defect(
+        id="P13",
+        upstream="FLIP-47 (user-induced snapshots)",
+        title="a user's savepoint is deleted when it is old",
+        invariant="restored-state",
+        replacements=lambda: {"cleanup": DeletesByAge()},
     ),
     Defect(
         id="P10",

@@ -272,32 +272,27 @@ class CoordinatorWorld(ProcessWorld):
     # -- jobs ------------------------------------------------------------------------------
 
     def _submit(self, order: Submit) -> None:
-        initial = self._retained if order.recall else order.initial
-        self._start(order.job, order.attempt, order.checkpoint, initial, None)
+        self._start(order, self._retained if order.recall else order.initial, None)
 
     def _take_over(self, order: TakeOver) -> None:
         self.observer.saw(o.CoordinatorChanged(True, None))
-        self._start(order.job, order.attempt, order.checkpoint, order.initial, self.jobs.load(order.job))
+        self._start(order, order.initial, self.jobs.load(order.job))
 
     def _start(
-        self,
-        job: int,
-        attempt: AttemptId,
-        checkpoint: int,
-        initial: tuple[CompletedSnapshot, ...],
-        record: JobRecord | None,
+        self, order: Submit | TakeOver, initial: tuple[CompletedSnapshot, ...], record: JobRecord | None
     ) -> None:
         if self.runner_now is not None:
             self.runner_now.alive = False  # from here on timers and answers of a former job have no effect in this one
-        self.job_number = job
+        self.job_number = order.job
         machine = Coordinator(
-            job,
-            self.job.graph_of(job),
+            order.job,
+            self.job.graph_of(order.job),
             self.config,
             self.parts,
-            first_attempt=attempt,
-            first_checkpoint=CheckpointId(checkpoint),
+            first_attempt=order.attempt,
+            first_checkpoint=CheckpointId(order.checkpoint),
             initial=initial,
+            named=order.named,
         )
         self.runner_now = CoordinatorRunner(self, machine)
         self.runner_now.feed(CoordinatorStarted(record))
@@ -333,7 +328,7 @@ class CoordinatorWorld(ProcessWorld):
 
     def command_returned(self, effect: Return) -> None:
         self.observer.saw(o.command_returned(effect.command, effect.checkpoint, effect.cause))
-        self.supervision.send(Returned(self.clock.tick(), effect.command))
+        self.supervision.send(Returned(self.clock.tick(), effect.command, effect.checkpoint))
 
     def report_facts(self) -> None:
         if self.runner_now is None:

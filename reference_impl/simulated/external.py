@@ -58,6 +58,9 @@ class TransactionStore:
         self.visible: list[Row] = []
         self.table: dict[tuple[Any, ...], Row] = {}
         self._fences: dict[TaskId, AttemptId] = {}
+        self._shown: list[str] = []
+        """the transactions whose rows are visible, in the order in which they became so"""
+        self._written: list[Append | Upsert] = []
         self._on: dict[type, Callable[[Any], Outcome]] = {
             Fence: self._fence,
             Append: self._append,
@@ -79,6 +82,24 @@ class TransactionStore:
         """What a reader sees now."""
         return list(self.table.values()) if self.table else list(self.visible)
 
+    def up_to(self, checkpoint: CheckpointId, kept: Sequence[bool]) -> TransactionStore:
+        """A copy that has no transaction which is open or was sealed for a later checkpoint, and none of their rows.
+
+        `kept` says which of the rows that were written outside of a transaction it has, in their order.
+        """
+        other = TransactionStore(self._passing)
+        for name, account in self.accounts.items():
+            if account.sealed_for is not None and account.sealed_for <= checkpoint:
+                other.accounts[name] = msgspec.structs.replace(account, rows=list(account.rows))
+        for name in self._shown:
+            if name in other.accounts:
+                other.visible.extend(other.accounts[name].rows)
+        other._shown = [name for name in self._shown if name in other.accounts]
+        for request, is_kept in zip(self._written, kept, strict=True):
+            if is_kept:
+                other.handle(request)
+        return other
+
     def expire(self, name: str) -> bool:
         """Abort a sealed transaction, as the store does after its timeout; whether there was one.  A final one does
         not expire."""
@@ -98,10 +119,12 @@ class TransactionStore:
         return Done(unfinished=tuple(unfinished))
 
     def _append(self, request: Append) -> Outcome:
+        self._written.append(request)
         self.visible.append(request.row)
         return Done()
 
     def _upsert(self, request: Upsert) -> Outcome:
+        self._written.append(request)
         self.table[request.identity] = request.row
         return Done()
 
@@ -162,6 +185,7 @@ class TransactionStore:
     def _show(self, account: Account) -> None:
         account.standing = Standing.COMMITTED
         if account.writer not in self._passing:
+            self._shown.append(account.name)
             self.visible.extend(account.rows)
 
     def _seal(self, account: Account, request: PreCommit) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from .. import observed as o
 from ..core.decisions.parts import Parts
 from ..core.extensions.direct_sink import Identity
@@ -17,7 +19,7 @@ from ..core.protocol.coordinator import Coordinator
 from ..core.protocol.source import SplitLog
 from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return
-from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, TaskLost
+from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.notes import AnyNote, AttemptStarted, CheckpointAborted, CheckpointTriggered
 from ..driver.arms import Arms
@@ -37,6 +39,7 @@ from .clearing import Clearing
 from .control import ControlPlane
 from .director import Director
 from .external import TransactionStore
+from .forking import Copied, copied
 from .links import DataChannel
 from .local_assembly import assembly_of
 from .logs import LogShelf
@@ -44,15 +47,23 @@ from .loop import Loop
 from .phases import phase_of
 from .storage import JobStore, SnapshotFiles
 
-FIRST: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = (AttemptId(1), CheckpointId(1), ())
-"""How the first job is submitted: its first attempt, its first checkpoint, nothing to take over."""
+
+class Submission(msgspec.Struct, frozen=True):
+    """How a job is submitted: a coordinator that takes over knows this too."""
+
+    first_attempt: AttemptId = AttemptId(1)
+    first_checkpoint: CheckpointId = CheckpointId(1)
+    initial: tuple[CompletedSnapshot, ...] = ()
+    """the snapshots of the job that it resumes"""
+    named: CheckpointId | None = None
+    """the one from which it begins; None: the newest"""
 
 
 class World:
     """One run.
 
     `graphs` are those of its jobs, one after the other (further jobs have the last one); `logs` are the rewindable
-    splits; `identity` is how upserts replace rows.
+    splits; `identity` is how upserts replace rows.  The stores are empty, or hold what was copied from another world.
     """
 
     def __init__(
@@ -66,6 +77,7 @@ class World:
         perturbations: Perturbations,
         parts: Parts,
         identity: Identity | None = None,
+        begins_from: Copied | None = None,
     ) -> None:
         self.graph = graphs[0]
         self.config = config
@@ -79,13 +91,14 @@ class World:
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
         self.jobs = JobStore()
-        self.external = TransactionStore(passing(graphs))
+        self.external = TransactionStore(passing(graphs)) if begins_from is None else begins_from.external
         arms = Arms()
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
         self.sessions = Sessions(self, self.external, arms)
         by_itself = config.spill_store == "log"
-        self.spills = Spills(self, LogShelf(whole_files=not by_itself), arms, by_itself=by_itself)
+        self._channel_logs = LogShelf(whole_files=not by_itself) if begins_from is None else begins_from.logs
+        self.spills = Spills(self, self._channel_logs, arms, by_itself=by_itself)
         self.coordinator: CoordinatorRunner | None = None
         self.job_number = 0
         self.job_over = True
@@ -113,7 +126,7 @@ class World:
         self._director: Director | None = None
         self._phase = ""
         self._attempts = 0
-        self._submission: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = FIRST
+        self._submission = Submission()
         self._commands: dict[int, int] = {}
         self._injections: dict[TaskId, Callable[[TaskRunner], None]] = {}
 
@@ -125,21 +138,35 @@ class World:
 
     def run(self) -> None:
         """Submit the job and run until nothing is under way, or a limit of time or steps is reached."""
-        self.submit(())
+        self.submit()
         self.quiet = self.loop.run(self.settings.limit_us, self._watch_phase, self.settings.limit_steps)
 
-    def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
-        """Start a job: from nothing, or from the snapshots of the one before."""
+    def fork(self, stores: Copied) -> None:
+        """Submit a job from the snapshot that was copied from another world, and run until nothing is under way."""
+        self.loop.now = stores.at_us
+        self.job_number = stores.job
+        self.files.files.update(stores.files)
+        self.jobs.trimmed.update(stores.trimmed)
+        self.jobs.save(stores.record)
+        for snapshot in () if self.settings.memory else stores.retained:
+            self.files.store(snapshot)
+        self.submit(stores.retained)
+        self.quiet = self.loop.run(stores.at_us + self.settings.limit_us, None, self.settings.limit_steps)
+
+    def submit(self, initial: Sequence[CompletedSnapshot] = (), named: CheckpointId | None = None) -> None:
+        """Start a job: from nothing, or from the snapshots of the one before, the newest one unless another is
+        named."""
         previous = self.jobs.load(self.job_number)
         if self.coordinator is not None:
             self.coordinator.alive = False  # from here on timers and answers of a former job have no effect in this one
         self.job_number += 1
         self.job_over = False
         self._lay_out(self._job.graph_of(self.job_number))
-        self._submission = (
+        self._submission = Submission(
             AttemptId(previous.attempt + 2) if previous else AttemptId(1),
             CheckpointId(previous.next_checkpoint + 8) if previous else CheckpointId(1),
             tuple(initial),
+            named,
         )
         self.coordinator = CoordinatorRunner(self, self._coordinator())
         self.coordinator.feed(CoordinatorStarted(None))
@@ -153,13 +180,55 @@ class World:
 
     def _coordinator(self) -> Coordinator:
         """A coordinator that knows how the job was submitted, and nothing else."""
-        attempt, checkpoint, initial = self._submission
-        arguments = self.job_number, self.graph, self.config, self.parts
-        return Coordinator(*arguments, first_attempt=attempt, first_checkpoint=checkpoint, initial=initial)
+        job = self._submission
+        return Coordinator(
+            self.job_number,
+            self.graph,
+            self.config,
+            self.parts,
+            first_attempt=job.first_attempt,
+            first_checkpoint=job.first_checkpoint,
+            initial=job.initial,
+            named=job.named,
+        )
 
     def resumable(self) -> list[CompletedSnapshot]:
         """The snapshots with which a resumed job can begin: every complete one that still exists."""
         return list(self.retained if self.settings.memory else self.files.listed())
+
+    def copies(self, written: Callable[[CheckpointId], Sequence[bool]]) -> list[Copied]:
+        """A copy of the stores for each retained snapshot, oldest first.
+
+        `written` says which of the rows that were written outside of a transaction belong to a snapshot, in their
+        order.
+        """
+        retained = sorted(self._retained_now(), key=lambda one: one.checkpoint)
+        return [
+            copied(
+                retained=tuple(retained[: number + 1]),
+                at_us=self.loop.now,
+                job=self.job_number,
+                record=self.jobs.load(self.job_number) or self._first_record(),
+                files=self.files.files,
+                trimmed=self.jobs.trimmed,
+                external=self.external,
+                logs=self._channel_logs,
+                written=written(retained[number].checkpoint),
+            )
+            for number in range(len(retained))
+        ]
+
+    def _first_record(self) -> JobRecord:
+        """What the job's first record will say: none may be durable yet."""
+        first = self._submission
+        return JobRecord(job=self.job_number, attempt=first.first_attempt, next_checkpoint=first.first_checkpoint)
+
+    def _retained_now(self) -> list[CompletedSnapshot]:
+        if self.job_over:
+            return self.resumable()
+        coordinator = self.coordinator
+        lives = coordinator is not None and coordinator.alive
+        return list(coordinator.machine.retained) if coordinator is not None and lives else []
 
     def take_over(self) -> None:
         """Another coordinator starts and learns what is durable."""

@@ -110,12 +110,15 @@ SIMULATED = {
     "P08": "in-flight data differs",
     "P09": "gap in a channel",
     "P10": "begun though it does not fit",
+    "P11": "not restored",
+    "P12": "another snapshot restored",
+    "P13": "file missing",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
 misses it."""
 
-NOT_ON_PROCESSES = ("I09", "L03", "L09")
+NOT_ON_PROCESSES = ("I09", "L03", "L09", "P11")
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 
 _OTHERWISE = {

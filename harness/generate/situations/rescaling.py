@@ -57,13 +57,13 @@ def with_rescaling(choices: Choices, scenario: Scenario, percent: int = 50, widt
     for index, command in enumerate(commands):
         if isinstance(command, Resume) and not command.parallelism and choices.percent(percent):
             before = topologies_of(msgspec.structs.replace(scenario, commands=tuple(commands[:index])))
-            parallelism = _draw(choices, before[-1], widths)
+            parallelism = other_parallelism(choices, before[-1], widths)
             if judged_alike(scenario.workload, before, rescaled(before[-1], parallelism)):
                 commands[index] = msgspec.structs.replace(command, parallelism=parallelism)
     return msgspec.structs.replace(scenario, commands=tuple(commands))
 
 
-def _draw(choices: Choices, topology: Topology, widths: Sequence[int]) -> dict[str, int]:
+def other_parallelism(choices: Choices, topology: Topology, widths: Sequence[int] = WIDTHS) -> dict[str, int]:
     """Another parallelism for all operators, or for one operator and all that forward edges join to it."""
     wide = min(choices.pick(widths), topology.key_groups)
     names = list(topology.parallelism)

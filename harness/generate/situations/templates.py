@@ -15,7 +15,8 @@ Each template builds one scenario from choices.
 - S14: no fault, but empty splits and epochs
 - a general mix of everything
 - jobs with several regions (`regional`), local recovery (`local`), another parallelism after a
-  resume (`rescaling`), user functions (`functional`), or a finished part (`part_finished`)
+  resume (`rescaling`), older snapshots (`retained`), user functions (`functional`), or a finished part
+  (`part_finished`)
 - narrow races (`races`), each possible coverage target (`cells`), and combinations of what the
   other templates draw (`crossing`)
 """
@@ -55,6 +56,7 @@ from . import (
     part_finished,
     regional,
     rescaling,
+    retained,
     unaligned,
     unaligned_rescaling,
 )
@@ -270,6 +272,7 @@ _SITUATIONS: dict[str, Template] = {
     **enumerators.TEMPLATES,
     **races.TEMPLATES,
     **rescaling.TEMPLATES,
+    **retained.TEMPLATES,
     **unaligned.TEMPLATES,
     **unaligned_rescaling.TEMPLATES,
     **local.TEMPLATES,
@@ -303,6 +306,7 @@ SHARES: dict[str, int] = {
     "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
     **dict.fromkeys(rescaling.TEMPLATES, 3),
+    **dict.fromkeys(retained.TEMPLATES, 3),
     crossing.CROSSED: 4,
     target_scenarios.TARGETS: 10,
 }

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ....faults.plan import kind_of
 from ....properties.model.workload import Workload
-from ...scenario.model import AnyCommand, Engine, Resume, Scenario
+from ...scenario.model import AnyCommand, Engine, Fork, Resume, Scenario
 from ...scenario.model import kind_of as command_kind
 from ...subject.abilities import VOCABULARIES
 from ...subject.port import Capabilities
@@ -34,7 +34,7 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
         engine=engine,
         faults=tuple(fault for fault in scenario.faults if kind_of(fault) in capabilities.faults),
         commands=tuple(
-            command if capabilities.rescales else _as_wide(command)
+            _known(command, capabilities)
             for command in scenario.commands
             if command_kind(command) in capabilities.commands
             and not (
@@ -136,6 +136,10 @@ def _is_incompatible(command: AnyCommand) -> bool:
     return isinstance(command, Resume) and bool(command.inserted)
 
 
-def _as_wide(command: AnyCommand) -> AnyCommand:
-    """The command without a change of parallelism."""
-    return replace(command, parallelism={}) if isinstance(command, Resume) else command
+def _known(command: AnyCommand, capabilities: Capabilities) -> AnyCommand:
+    """The command without a change of parallelism, or another snapshot than the newest, that the subject lacks."""
+    if not capabilities.rescales and isinstance(command, Resume | Fork):
+        command = replace(command, parallelism={})
+    if not capabilities.resumes_older and isinstance(command, Resume):
+        command = replace(command, snapshot="newest")
+    return command

@@ -11,8 +11,9 @@ from ....reference_impl.core.vocabulary.events import CommandKind, CompletedSnap
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.disk.logs import DiskLogs
-from ....reference_impl.processes.network.frames import Ended, Submit, TakeOver
+from ....reference_impl.processes.network.frames import Ended, Returned, Submit, TakeOver
 from ...scenario.model import Resume, Scenario
+from ...scenario.snapshots import named
 from .context import Context
 from .processes import Member
 
@@ -30,7 +31,8 @@ class Jobs:
         self._files = DiskFiles(context.config.store)
         self._logs = DiskLogs(context.config.store, whole_files=False)
         self._records = DiskJobs(context.config.store)
-        self._submission: tuple[int, int, tuple[CompletedSnapshot, ...]] = (1, 1, ())
+        self._submission: tuple[int, int, tuple[CompletedSnapshot, ...], CheckpointId | None] = (1, 1, (), None)
+        self._answers: dict[int, int | None] = {}
         self._retained: tuple[int, ...] = ()
         self.unapplied = [command for command in scenario.commands if isinstance(command, Resume)]
         self.number = 0
@@ -42,24 +44,36 @@ class Jobs:
         """Whether the last job has ended."""
         return self.is_over and not self.is_resuming and self.number > 0
 
-    def submit(self, initial: tuple[CompletedSnapshot, ...] = (), *, recall: bool = False) -> None:
+    def submit(
+        self,
+        initial: tuple[CompletedSnapshot, ...] = (),
+        named: CheckpointId | None = None,
+        *,
+        recall: bool = False,
+    ) -> None:
         """Submit a job.  Its attempts and checkpoints get numbers that the previous job cannot have used."""
         previous = self._records.load(self.number) if self.number else None
         self.number += 1
         self.is_over = False
         attempt, checkpoint = (previous.attempt + 2, previous.next_checkpoint + 8) if previous else (1, 1)
-        self._submission = (attempt, checkpoint, initial)
+        self._submission = (attempt, checkpoint, initial, named)
         member = self._coordinator()
         if member is not None:
             member.send(
-                Submit(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial, recall)
+                Submit(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial, recall, named)
             )
 
     def take_over(self, member: Member) -> None:
         """Have a new coordinator take over the current job, if there is one."""
         if not self.is_over:
-            attempt, checkpoint, initial = self._submission
-            member.send(TakeOver(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial))
+            attempt, checkpoint, initial, named = self._submission
+            member.send(
+                TakeOver(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial, named)
+            )
+
+    def returned(self, frame: Returned) -> None:
+        """A command was answered."""
+        self._answers.setdefault(frame.command, frame.checkpoint)
 
     def ended(self, frame: Ended) -> None:
         """A job has ended.  The next one is submitted after a pause, if the scenario has a resume."""
@@ -77,17 +91,20 @@ class Jobs:
     def _resume(self, command: Resume, status: Status) -> None:
         self.is_resuming = False
         initial = () if self._memory else self._files.survey()[0]
-        newest = max(self._retained if self._memory else [one.checkpoint for one in initial], default=None)
-        if newest is None and (status is Status.FAILED or command.inserted):
+        retained = self._retained if self._memory else tuple(one.checkpoint for one in initial)
+        found = named(command.snapshot, retained, self._scenario, self._answers)
+        snapshot = CheckpointId(found[0]) if found else None
+        other = snapshot if command.snapshot != "newest" else None
+        if snapshot is None and (status is Status.FAILED or command.inserted or command.snapshot != "newest"):
             return
         self.unapplied.pop(0)
         number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
         journal = self._context.journal
         journal.saw(
-            o.CommandIssued(number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted))
+            o.CommandIssued(number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted), other)
         )
-        self.submit(initial, recall=self._memory)
-        journal.saw(o.command_returned(number, CheckpointId(newest) if newest is not None else None, None))
+        self.submit(initial, other, recall=self._memory)
+        journal.saw(o.command_returned(number, snapshot, None))
 
     def retained(self) -> list[int]:
         """The checkpoints that the last job or its user retains."""

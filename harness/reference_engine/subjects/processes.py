@@ -65,6 +65,7 @@ class ProcessesSubject:
             operators=frozenset(OPERATORS),
             sources=frozenset(SOURCES),
             rescales=True,
+            resumes_older=True,
             refuses_incompatible=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),

@@ -85,24 +85,32 @@ class Recorder:
         now: Callable[[], int],
         detailed: bool,
         dated: Collection[str] = (),
+        order: int = 0,
     ) -> None:
         """`kinds` are the kinds of the planned faults, in their order.  `dated` are the inputs whose reads and idle
-        marks are recorded with their times."""
+        marks are recorded with their times.  `order` is that of the last entry of a history that is continued."""
         self.history = history
         self.dated = dated
         self.detailed = detailed
         self.now = now
         self._kinds = kinds
-        self._order = 0
+        self._order = order
         self._alive: dict[int, h.TaskRun] = {}
         self._events_of_ended = 0
-        self._transactions: dict[str, h.Transaction] = {}
-        self._logs: dict[str, h.PersistentLog] = {}
+        self._transactions: dict[str, h.Transaction] = {
+            one.name: one for one in (*history.transactions, *history.passing) if one.status != "aborted"
+        }
+        self._logs: dict[str, h.PersistentLog] = {one.name: one for one in history.logs}
         self._lasting: dict[int, None] = {}
         self._healed: set[int] = set()
 
     def saw(self, event: o.Observed) -> None:
         self._record[type(event)](self, event)
+
+    @property
+    def latest(self) -> int:
+        """The order of the latest entry."""
+        return self._order
 
     def order(self) -> int:
         self._order += 1
@@ -286,6 +294,7 @@ class Recorder:
             order=self.order(), at_us=self.now(), command=event.command, kind=event.kind.value, drain=event.drain
         )
         entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
+        entry.checkpoint = event.snapshot
         self.history.journal.append(entry)
 
     def _command_returned(self, event: o.CommandReturned) -> None:

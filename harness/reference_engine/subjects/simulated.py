@@ -9,9 +9,9 @@ import msgspec
 
 from ....faults.injectors.environment import inject
 from ....faults.injectors.triggers import Triggers
-from ....faults.plan import COMMON_KINDS, AtTime
+from ....faults.plan import COMMON_KINDS, AtRest, AtTime
 from ....faults.plan import kind_of as fault_kind
-from ....properties.model.history import History, Residue
+from ....properties.model.history import History
 from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.direct_sink import Identity
@@ -19,19 +19,22 @@ from ....reference_impl.core.extensions.local_recovery import check as check_loc
 from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.core.vocabulary.events import CommandKind
-from ....reference_impl.core.vocabulary.transactions import Standing
+from ....reference_impl.core.vocabulary.ids import CheckpointId
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.perturbations import Perturbations
 from ....reference_impl.simulated.disturbances import Disturbances
 from ....reference_impl.simulated.world import World
 from ...scenario.bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS, ROOM, events_of, snapshot_bytes_of
 from ...scenario.checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
-from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
+from ...scenario.model import AnyCommand, Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
+from ...scenario.snapshots import named
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
+from .forks import Forks, answers
 from .recorder import Recorder
+from .residue import residue_of
 from .transitions import TRANSITIONS, TransitionCount
-from .translation import config, identity, job_graphs, lateness_us, logs, refuse_aims, settings
+from .translation import config, dated_inputs, identity, job_graphs, lateness_us, logs, refuse_aims, settings
 
 
 class SimulatedSubject:
@@ -52,10 +55,11 @@ class SimulatedSubject:
     def capabilities(self) -> Capabilities:
         return Capabilities(
             faults=frozenset(COMMON_KINDS),
-            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume", "fork"}),
             operators=frozenset(OPERATORS),
             sources=frozenset(SOURCES),
             rescales=True,
+            resumes_older=True,
             refuses_incompatible=True,
             regional_recovery=True,
             local_recovery=True,
@@ -150,14 +154,16 @@ class Run:
             timeline=[],
         )
         kinds = [fault_kind(fault) for fault in scenario.faults]
-        dated = [source.name for source in scenario.workload.inputs if source.idle_after_us]
+        dated = dated_inputs(scenario.workload)
         self.recorder = BoundedRecorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
         self.recorder.full = self._stop
         self.perturbations = Perturbations((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
+        bounded = msgspec.structs.replace(settings(scenario), limit_steps=most_events)
+        self.forks = Forks(scenario, parts, engine_config, bounded)
         self.world = World(
             graphs,
             engine_config,
-            msgspec.structs.replace(settings(scenario), limit_steps=most_events),
+            bounded,
             logs(scenario.workload),
             observer=self.recorder,
             perturbations=self.perturbations,
@@ -176,8 +182,12 @@ class Run:
             self._unapplied[name] = None
             self.triggers.add(fault.trigger, self._injection(number, name))
         for number, command in enumerate(self.scenario.commands):
-            if not isinstance(command, Resume):
-                name = f"command {number}: {kind_of(command)}"
+            name = f"command {number}: {kind_of(command)}"
+            if isinstance(command, Fork):
+                self._unapplied[name] = None
+                if not isinstance(command.trigger, AtRest):
+                    self.triggers.add(command.trigger, self._forking(number, command))
+            elif not isinstance(command, Resume):
                 self._unapplied[name] = None
                 self.triggers.add(command.trigger, self._issue(number, name, command))
         self.world.direct(Director(self))
@@ -200,6 +210,13 @@ class Run:
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())
 
+    def _forking(self, number: int, command: Fork) -> Callable[[], None]:
+        return lambda: self.world.loop.after(0, lambda *_: self._begin_fork(number, command))
+
+    def _begin_fork(self, number: int, command: Fork) -> None:
+        if self.forks.begin(number, command, self.world, self.recorder):
+            self._unapplied.pop(f"command {number}: fork", None)
+
     def resume(self, status: Status) -> None:
         """Start the next job once the previous one has ended, if the scenario has a resume."""
         if not self._resumes or status is Status.FINISHED:
@@ -210,15 +227,19 @@ class Run:
         def act() -> None:
             world = self.world
             retained = world.resumable()
-            snapshot = max(retained, key=lambda one: one.checkpoint, default=None)
-            if snapshot is None and (status is Status.FAILED or command.inserted):
+            found = named(command.snapshot, [one.checkpoint for one in retained], self.scenario, answers(self._history))
+            snapshot = CheckpointId(found[0]) if found else None
+            if snapshot is None and (status is Status.FAILED or command.inserted or command.snapshot != "newest"):
                 return
             self._resumes.pop(0)
+            other = snapshot if command.snapshot != "newest" else None
             world.observer.saw(
-                o.CommandIssued(number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted))
+                o.CommandIssued(
+                    number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted), other
+                )
             )
-            world.submit(retained)
-            world.observer.saw(o.command_returned(number, snapshot.checkpoint if snapshot else None, None))
+            world.submit(retained, other)
+            world.observer.saw(o.command_returned(number, snapshot, None))
 
         self.environment.at(self.world.loop.now + pause, act)
 
@@ -230,16 +251,24 @@ class Run:
             world.quiet = False
         history.quiet = world.quiet
         history.committed = list(world.external.rows())
-        history.residue = self._residue()
+        history.residue = residue_of(world)
+        if world.quiet:
+            world.read_sink()
+            self._fork_at_rest()
+        if forked := self.forks.run():
+            history.forks = forked
         history.unapplied = [
             *self._unapplied,
             *self.perturbations.unapplied(),
             *(kind_of(one) for _, one in self._resumes),
         ]
         history.defect_reached = self.parts.reached
-        if world.quiet:
-            world.read_sink()
         return history
+
+    def _fork_at_rest(self) -> None:
+        for number, command in enumerate(self.scenario.commands):
+            if isinstance(command, Fork) and isinstance(command.trigger, AtRest):
+                self._begin_fork(number, command)
 
     def let_go(self) -> None:
         """Take it apart; see `World.let_go`."""
@@ -273,23 +302,6 @@ class Run:
                 " subtasks or faults, or raise engine.checkpoint_interval_us and engine.read_interval_us"
             )
         return False
-
-    def _residue(self) -> Residue:
-        world = self.world
-        accounts = world.external.accounts.values()
-        retained = world.retained
-        if not world.job_over and world.coordinator is not None:
-            retained = list(world.coordinator.machine.retained)
-        return Residue(
-            open_transactions=[account.name for account in accounts if account.standing is Standing.OPEN],
-            prepared_transactions=[
-                account.name for account in accounts if account.standing in (Standing.SEALED, Standing.FINAL)
-            ],
-            files=[str(handle) for handle in world.files.files],
-            retained=[int(snapshot.checkpoint) for snapshot in retained],
-            logs=world.spills.store.names(),
-            live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),
-        )
 
 
 class Director:

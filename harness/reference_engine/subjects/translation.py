@@ -205,6 +205,11 @@ def logs(workload: Workload) -> list[SplitLog]:
     ]
 
 
+def dated_inputs(workload: Workload) -> list[str]:
+    """The inputs whose splits become idle after a time: their records and watermarks are recorded with their times."""
+    return [source.name for source in workload.inputs if source.idle_after_us]
+
+
 def identity(workload: Workload) -> str:
     """What identifies a row in an idempotent sink: the key if there is one row for each key, which only grows (a count,
     a deduplication by key), else the whole row."""

@@ -99,6 +99,13 @@ class RestoreChoice(Part):
         """The latest completed snapshot, checkpoint or savepoint: both commit side effects."""
         return max(retained, key=lambda snapshot: snapshot.checkpoint, default=None)
 
+    def recoverable(
+        self, retained: Sequence[CompletedSnapshot], job: int, named: CheckpointId
+    ) -> tuple[CompletedSnapshot, ...]:
+        """The snapshots among which a job may choose whose user began it from a `named` one: its own, and none of
+        former jobs that is newer than that."""
+        return tuple(one for one in retained if one.job == job or one.checkpoint <= named)
+
     def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> AnyIncompatible | None:
         """Why the job cannot start from this snapshot; None if it can (FIN-2)."""
         return refusal(graph, snapshot)
@@ -111,6 +118,10 @@ class Cleanup(Part):
         """The oldest checkpoints beyond `keep`; never a user's savepoint."""
         own = [snapshot for snapshot in retained if not snapshot.savepoint]
         return own[: max(0, len(own) - keep)]
+
+    def oldest_needed(self, restorable: Sequence[CheckpointId]) -> CheckpointId | None:
+        """The oldest of the checkpoints that may be restored: sources may discard what lies before it (ABS-15)."""
+        return min(restorable, default=None)
 
     def on_takeover(self, referred_to: tuple[Handle, ...] | None) -> list[Effect]:
         """What a coordinator deletes when it takes over: what no record refers to, and nothing before the records

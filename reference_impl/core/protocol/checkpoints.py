@@ -46,10 +46,15 @@ class RetainedSnapshots:
     So some methods are told of the records `being_stored`.
     """
 
-    def __init__(self, config: Config, parts: Parts) -> None:
+    def __init__(self, config: Config, parts: Parts, job: int, named: CheckpointId | None) -> None:
+        """`named`: the snapshot of a former job from which the user began this job; None: the newest one."""
         self._config = config
         self._parts = parts
+        self._job = job
+        self._named = named
         self.all: tuple[CompletedSnapshot, ...] = ()
+        self._recoverable: tuple[CompletedSnapshot, ...] = ()
+        """all but those that the user passed over: they stay, and this job does not restore them"""
         self.knows_all = True
         """False if the record of a complete checkpoint could not be read"""
         self._last_states: dict[Handle, None] = {}
@@ -57,7 +62,7 @@ class RetainedSnapshots:
 
     def take_over(self, listed: Sequence[CompletedSnapshot], *, knows_all: bool = True) -> None:
         self.knows_all = knows_all
-        self.all = tuple(sorted(listed, key=lambda snapshot: snapshot.checkpoint))
+        self._retain(sorted(listed, key=lambda snapshot: snapshot.checkpoint))
         finished_tasks = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
         self._last_states.update(dict.fromkeys(finished_tasks))
 
@@ -67,16 +72,21 @@ class RetainedSnapshots:
         subsumed = self._parts.cleanup.subsumed(retained, self._config.retained_checkpoints)
         for one in subsumed:
             retained.remove(one)
-        self.all = tuple(retained)
+        self._retain(retained)
         return subsumed
+
+    def _retain(self, snapshots: Sequence[CompletedSnapshot]) -> None:
+        self.all = self._recoverable = tuple(snapshots)
+        if self._named is not None:
+            self._recoverable = self._parts.restore_choice.recoverable(self.all, self._job, self._named)
 
     @property
     def latest(self) -> CompletedSnapshot | None:
-        return self.all[-1] if self.all else None
+        return self._recoverable[-1] if self._recoverable else None
 
     def to_restore(self) -> CompletedSnapshot | None:
         """The snapshot that a new attempt restores."""
-        return self._parts.restore_choice.choose(self.all)
+        return self._parts.restore_choice.choose(self._recoverable)
 
     def last_states(self, tasks: Iterable[TaskId]) -> tuple[dict[TaskId, Handle], Mapping[TaskId, TaskState]]:
         """The last states of finished tasks, to which the next record refers: their handles, and the states that are
@@ -113,8 +123,8 @@ class RetainedSnapshots:
         return tuple(one for one in asked if one not in needed), tuple(one for one in asked if one in needed)
 
     def oldest(self, being_stored: Sequence[CompletedSnapshot]) -> CheckpointId | None:
-        """The oldest checkpoint that may be restored."""
-        return min((one.checkpoint for one in (*self.all, *being_stored)), default=None)
+        """The oldest checkpoint whose input the sources' logs have to keep."""
+        return self._parts.cleanup.oldest_needed([one.checkpoint for one in (*self.all, *being_stored)])
 
     def logs_from(self, being_stored: Sequence[CompletedSnapshot]) -> CheckpointId | None:
         """The oldest checkpoint whose in-flight data may be needed.  A savepoint is aligned and has none.  But a

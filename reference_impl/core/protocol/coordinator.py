@@ -95,7 +95,8 @@ class Coordinator:
     """The coordinator of one job; each object that it is composed of owns its part of the state.
 
     A job that resumes another one gets the other's snapshots (`initial`), and the numbers from which it counts on
-    (`first_attempt`, `first_checkpoint`).  A coordinator that finds a record of its own job ignores all three.
+    (`first_attempt`, `first_checkpoint`).  A coordinator that finds a record of its own job ignores all three.  The
+    job begins from the `named` snapshot (None: the newest), and never restores a newer one of a former job.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Coordinator:
         first_attempt: AttemptId = FIRST_ATTEMPT,
         first_checkpoint: CheckpointId = FIRST_CHECKPOINT,
         initial: Sequence[CompletedSnapshot] = (),
+        named: CheckpointId | None = None,
     ) -> None:
         config.check([spec.name for spec in graph.operators if not spec.rewindable])
         check_local(graph, config)
@@ -117,7 +119,7 @@ class Coordinator:
         self._parts = parts
         self.attempts = Attempts(AttemptId(first_attempt - 1), channels_stay=config.failover == "local")
         self.attempt_of = self.attempts.of
-        self.snapshots = RetainedSnapshots(config, parts)
+        self.snapshots = RetainedSnapshots(config, parts, job, named)
         self.ends = TaskEnds(graph)
         self._splits = SplitAssignment(job, graph, config, parts)
         self._has_splits = bool(self._splits)

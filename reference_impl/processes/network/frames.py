@@ -189,9 +189,10 @@ class Completed(Frame):
 
 
 class Returned(Frame):
-    """A command was answered."""
+    """A command was answered, with the snapshot that it took, if it took one."""
 
     command: int
+    checkpoint: CheckpointId | None
 
 
 class Ended(Frame):
@@ -292,15 +293,18 @@ class Submit(Frame):
     checkpoint: int
     initial: tuple[CompletedSnapshot, ...]
     recall: bool
+    named: CheckpointId | None = None
+    """the snapshot of these from which the job begins; None: the newest"""
 
 
 class TakeOver(Frame):
-    """To a new coordinator: go on with a job, from what is durable."""
+    """To a new coordinator: go on with a job, from what is durable; the job began as in `Submit`."""
 
     job: int
     attempt: AttemptId
     checkpoint: int
     initial: tuple[CompletedSnapshot, ...]
+    named: CheckpointId | None = None
 
 
 class Ask(Frame):
@@ -339,8 +343,8 @@ SupervisionFrame = (
     | TaskFacts
     | JobFacts
     | Completed
-    | Returned
     | Ended
+    | Returned
     | Lost
     | Happened
     | Foreign

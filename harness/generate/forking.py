@@ -1,0 +1,63 @@
+"""Forks, and resumes from other snapshots than the newest: what shows that a retained snapshot can be restored."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ...faults.plan import AtRest
+from ...properties.reconstruct.layouts import rescaled
+from ..scenario.forecast import Forecast, forecast
+from ..scenario.layout import topologies_of
+from ..scenario.model import AnyCommand, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
+from .choices import Choices
+from .faults.draw_faults import at_some_time
+from .situations.rescaling import judged_alike, other_parallelism
+
+FORKED_PERCENT = 2
+"""the share of scenarios with forks: each forked job costs about as much as the scenario itself"""
+OLDER_PERCENT = 10
+"""the share of resumes that do not take the newest snapshot"""
+
+
+def with_forks(choices: Choices, scenario: Scenario, *, percent: int = FORKED_PERCENT) -> Scenario:
+    """The scenario, at times with forks: at rest from each retained snapshot, and now and then amid the records.
+
+    Several snapshots are retained then, and the sources let their logs go, so that an older snapshot may lack
+    something.
+    """
+    if scenario.engine.guarantee == "at-most-once" or not choices.percent(percent):
+        return scenario
+    trims = scenario.engine.trims_logs or choices.percent(75)
+    engine = replace(scenario.engine, retained_checkpoints=choices.pick((2, 3, 1)), trims_logs=trims)
+    scenario = replace(scenario, engine=engine)
+    target = forecast(scenario.workload, scenario.topology, engine)
+    forks: list[AnyCommand] = [_fork(choices, scenario, target, amid=False)]
+    if choices.percent(40):
+        forks.append(_fork(choices, scenario, target, amid=True))
+    return replace(scenario, commands=(*scenario.commands, *forks))
+
+
+def _fork(choices: Choices, scenario: Scenario, target: Forecast, *, amid: bool) -> Fork:
+    trigger = at_some_time(choices, target) if amid else AtRest()
+    topologies, parallelism = topologies_of(scenario), {}
+    if choices.percent(50):
+        drawn = other_parallelism(choices, topologies[-1])
+        if all(judged_alike(scenario.workload, topologies, rescaled(one, drawn)) for one in topologies):
+            parallelism = drawn
+    return Fork(trigger=trigger, snapshot=choices.pick(("each", "each", "oldest")), parallelism=parallelism)
+
+
+def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:
+    """The scenario, at times with a resume from another snapshot than the newest; then two are retained."""
+    commands = list(scenario.commands)
+    older = [at for at, one in enumerate(commands) if isinstance(one, Resume) and not one.inserted]
+    if not older or scenario.engine.guarantee == "at-most-once" or not choices.percent(OLDER_PERCENT):
+        return scenario
+    at, snapshot = choices.pick(older), "oldest"
+    saves = [number for number, one in enumerate(commands[:at]) if isinstance(one, Savepoint | StopWithSavepoint)]
+    if saves and choices.percent(50):
+        number, snapshot = choices.pick(saves), "saved"
+        commands[number] = replace(commands[number], name=snapshot)
+    commands[at] = replace(commands[at], snapshot=snapshot)
+    engine = replace(scenario.engine, retained_checkpoints=max(2, scenario.engine.retained_checkpoints))
+    return replace(scenario, commands=tuple(commands), engine=engine)

@@ -1,0 +1,47 @@
+"""Several snapshots are retained, and the older ones are needed: they are forked, and jobs are resumed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from ....faults.plan import AnyFault, AtRest, AtTime
+from ...scenario.model import AnyCommand, Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
+from ..choices import Choices
+from ..engines import Tuning
+from ..faults.draw_faults import at_some_time
+from ..stage import Frame, stage_of
+from . import extras
+
+
+def retained(choices: Choices, frame: Frame) -> Scenario:
+    """A user takes a savepoint early, and newer checkpoints complete behind it, while the sources let their logs go.
+
+    At rest every retained snapshot is forked.  Half of the jobs are stopped before, and resumed from the savepoint or
+    from the oldest snapshot; then a task dies.
+    """
+    recipe = frame.recipe(
+        most_records=60, least_records=20, most_operators=2, parallelism=(1, 2, 2, 3), splits=(1, 2, 3)
+    )
+    guarantees = tuple(sorted(frame.guarantees - {"at-most-once"}))
+    tuning = Tuning(guarantees=guarantees, checkpoints=(4, 9), memory_percent=6)
+    keep = choices.pick((2, 3, 2, 1))
+    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=keep, trims_logs=frame.trims_logs)
+    target = stage.target
+    commands: tuple[AnyCommand, ...] = (Savepoint(trigger=at_some_time(choices, target, share=(5, 45)), name="early"),)
+    faults: tuple[AnyFault, ...] = (extras.kill(choices, target),) if choices.percent(30) else ()
+    if frame.resumes_older and choices.percent(50):
+        asked = at_some_time(choices, target, share=(50, 90))
+        stop: AnyCommand = Cancel(trigger=asked) if choices.percent(50) else StopWithSavepoint(trigger=asked)
+        pause_us = choices.pick((1_000, 0))
+        again = Resume(trigger=AtTime(at_us=pause_us), snapshot=choices.pick(("early", "oldest")))
+        commands = (*commands, stop, again)
+        soon_us = asked.at_us + pause_us + choices.pick((4_000, 8_000, 2_000))
+        faults = (*faults, replace(extras.kill(choices, target), trigger=AtTime(at_us=soon_us)))
+    if frame.knows_forks:
+        commands = (*commands, Fork(trigger=AtRest()))
+    return stage.scenario("retained", faults=faults[: frame.max_faults], commands=commands)
+
+
+TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"retained": retained}

@@ -1,0 +1,223 @@
+"""The jobs that are forked from a simulated run, and the history of each.
+
+The stores are copied when a fork is requested.  The forked jobs run once the run itself is over: they share nothing
+with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from ....faults.plan import kind_of as fault_kind
+from ....properties.model import history as h
+from ....properties.reconstruct.layouts import rescaled
+from ....reference_impl import observed as o
+from ....reference_impl.core.decisions.parts import Parts
+from ....reference_impl.core.extensions.direct_sink import Identity
+from ....reference_impl.core.job.config import Config
+from ....reference_impl.core.vocabulary.events import CommandKind
+from ....reference_impl.driver.perturbations import Perturbations
+from ....reference_impl.driver.settings import Settings
+from ....reference_impl.simulated.forking import Copied
+from ....reference_impl.simulated.world import World
+from ...scenario.layout import topologies_of
+from ...scenario.model import Fork, Scenario
+from ...scenario.snapshots import named
+from .recorder import Recorder
+from .residue import residue_of
+from .translation import dated_inputs, identity, job_graph, logs
+
+T = TypeVar("T", bound=msgspec.Struct)
+E = TypeVar("E", h.TaskRun, h.Channel, h.Stored, h.Transaction)
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A fork that was requested: what it begins with."""
+
+    command: int
+    stores: Copied
+    retained: tuple[int, ...]
+    history: h.History
+    """up to the snapshot"""
+    order: int
+
+
+class Forks:
+    """The forks of one run."""
+
+    def __init__(self, scenario: Scenario, parts: Parts, config: Config, settings: Settings) -> None:
+        """Raises InvalidGraph if a fork requests an impossible parallelism."""
+        self._scenario = scenario
+        self._parts = parts
+        self._config = config
+        self._settings = settings
+        self._begun: list[Begun] = []
+        self._graphs = {
+            (number, job): job_graph(scenario.workload, rescaled(topology, command.parallelism), scenario.engine)
+            for number, command in enumerate(scenario.commands)
+            if isinstance(command, Fork)
+            for job, topology in enumerate(topologies_of(scenario), 1)
+        }
+        """by command, and by the job that took the snapshot"""
+
+    def begin(self, number: int, command: Fork, world: World, recorder: Recorder) -> bool:
+        """Copy the stores for each snapshot that the command names; whether there is one."""
+        copies = world.copies(partial(written_before, recorder.history))
+        retained = tuple(int(one.snapshot.checkpoint) for one in copies)
+        wanted = named(command.snapshot, retained, self._scenario, answers(recorder.history))
+        self._begun += [
+            Begun(number, one, retained, up_to(recorder.history, int(one.snapshot.checkpoint)), recorder.latest)
+            for one in copies
+            if one.snapshot.checkpoint in wanted
+        ]
+        return bool(wanted)
+
+    def run(self) -> list[h.Forked]:
+        """Run each forked job to its end."""
+        return [
+            h.Forked(
+                command=one.command,
+                at_us=one.stores.at_us,
+                checkpoint=int(one.stores.snapshot.checkpoint),
+                retained=list(one.retained),
+                history=self._run(one),
+            )
+            for one in self._begun
+        ]
+
+    def _run(self, begun: Begun) -> h.History:
+        scenario, history, stores = self._scenario, begun.history, begun.stores
+        command = scenario.commands[begun.command]
+        assert isinstance(command, Fork)
+        kinds = [fault_kind(fault) for fault in scenario.faults]
+        recorder = Recorder(history, kinds, lambda: world.loop.now, False, dated_inputs(scenario.workload), begun.order)
+        world = World(
+            [self._graphs[begun.command, stores.snapshot.job]],
+            self._config,
+            self._settings,
+            logs(scenario.workload),
+            observer=recorder,
+            perturbations=Perturbations(()),
+            parts=self._parts,
+            identity=None if scenario.engine.sink == "plain" else Identity(identity(scenario.workload)),
+            begins_from=stores,
+        )
+        checkpoint = stores.snapshot.checkpoint
+        recorder.saw(
+            o.CommandIssued(begun.command, CommandKind.RESUME, False, dict(command.parallelism), snapshot=checkpoint)
+        )
+        recorder.saw(o.command_returned(begun.command, checkpoint, None))
+        world.fork(stores)
+        history.quiet = world.quiet
+        history.committed = list(world.external.rows())
+        history.residue = residue_of(world)
+        world.let_go()
+        return history
+
+
+def answers(history: h.History) -> dict[int, int | None]:
+    """By command, the snapshot with which it was answered."""
+    returned = (one for one in history.journal if isinstance(one, h.CommandReturned))
+    return {one.command: one.checkpoint for one in returned}
+
+
+def up_to(history: h.History, checkpoint: int) -> h.History:
+    """A copy of a history, as if this snapshot were the last that completed, and everything had ended with it.
+
+    Later snapshots, attempts and commands are left out, and so is what a task did after its part of the snapshot.  (But
+    not with at-least-once: a receiver may there have taken, before its part, what was sent after the sender's.)
+    Transactions that were sealed for later snapshots, or not at all, count as aborted.  Faults stay, since they may
+    have struck a transaction of this snapshot.
+    """
+    last = next(one for one in history.completed if one.checkpoint == checkpoint)
+
+    issued = {one.command for one in history.journal if isinstance(one, h.CommandIssued) and one.order < last.order}
+    tails = history.guarantee == "at-least-once"
+
+    def before(entries: Iterable[E]) -> list[E]:
+        return [_copied(one) for one in entries if one.attempt <= last.attempt]
+
+    return msgspec.structs.replace(
+        history,
+        runs=before(history.runs) if tails else [_cut(run, checkpoint) for run in before(history.runs)],
+        channels=before(history.channels),
+        stored=before(history.stored),
+        completed=[one for one in history.completed if one.checkpoint <= checkpoint],
+        transactions=[_up_to(one, checkpoint) for one in before(history.transactions)],
+        passing=[_up_to(one, checkpoint) for one in before(history.passing)],
+        logs=[_copied(log) for log in history.logs],
+        written=[one for one, kept in zip(history.written, written_before(history, checkpoint), strict=True) if kept],
+        committed=[],
+        reads=[],
+        journal=[one for one in history.journal if one.order <= last.order or _is_of(last, one, issued)],
+        lasting=[],
+        unapplied=[],
+        timeline=[],
+        forks=msgspec.UNSET,
+    )
+
+
+def written_before(history: h.History, checkpoint: int) -> list[bool]:
+    """Of each row that was written outside of a transaction: whether its writer had taken the records behind it before
+    its part of a snapshot.  The row itself may have been written later: the acknowledgement waited for it."""
+    last = next(one for one in history.completed if one.checkpoint == checkpoint)
+    ends = {
+        (run.task, run.attempt): mark.applies
+        for run in history.runs
+        for mark in run.marks
+        if mark.checkpoint == checkpoint
+    }
+    return [
+        one.applied <= ends[one.task, one.attempt]
+        if (one.task, one.attempt) in ends
+        else one.attempt <= last.attempt and one.order < last.order
+        for one in history.written
+    ]
+
+
+def _cut(run: h.TaskRun, checkpoint: int) -> h.TaskRun:
+    """A task's run up to its part of a snapshot, if it took one."""
+    at = next((number for number, mark in enumerate(run.marks) if mark.checkpoint == checkpoint), None)
+    if at is None:
+        return run
+    mark = run.marks[at]
+    return msgspec.structs.replace(
+        run,
+        reads=run.reads[: mark.reads],
+        read_at=run.read_at[: mark.reads],
+        applies=run.applies[: mark.applies],
+        marks=run.marks[: at + 1],
+        watermarks=run.watermarks[: mark.watermarks],
+        advanced_at=run.advanced_at[: mark.watermarks],
+        ticks=run.ticks[: mark.ticks],
+        assigned=[one for one in run.assigned if one[0] <= mark.reads],
+        end_of_data=run.end_of_data,
+    )
+
+
+def _is_of(last: h.Completed, entry: h.AnyJournalEntry, issued: Collection[int]) -> bool:
+    """Whether something that was recorded after a snapshot had completed belongs to the history up to the snapshot;
+    `issued` are the commands of that history."""
+    if isinstance(entry, h.CommandReturned):
+        return entry.checkpoint == last.checkpoint and entry.command in issued
+    if isinstance(entry, h.JobEnded):
+        return entry.checkpoint == last.checkpoint
+    return isinstance(entry, h.FaultFired | h.SnapshotDeleted)
+
+
+def _up_to(transaction: h.Transaction, checkpoint: int) -> h.Transaction:
+    sealed_for = transaction.checkpoint
+    if sealed_for is None or sealed_for > checkpoint:
+        aborted = transaction.aborted if transaction.aborted is not None else transaction.begun
+        transaction.status, transaction.committed, transaction.aborted = "aborted", None, aborted
+    return transaction
+
+
+def _copied(entry: T) -> T:
+    """A copy whose lists grow by themselves."""
+    lists = {name: list(value) for name in entry.__struct_fields__ if isinstance(value := getattr(entry, name), list)}
+    return msgspec.structs.replace(entry, **lists)

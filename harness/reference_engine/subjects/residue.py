@@ -1,0 +1,25 @@
+"""What a simulated world's stores hold once the run is at rest."""
+
+from __future__ import annotations
+
+from ....properties.model.history import Residue
+from ....reference_impl.core.vocabulary.transactions import Standing
+from ....reference_impl.simulated.world import World
+
+
+def residue_of(world: World) -> Residue:
+    """The listings of all stores, as they are now."""
+    accounts = world.external.accounts.values()
+    retained = world.retained
+    if not world.job_over and world.coordinator is not None:
+        retained = list(world.coordinator.machine.retained)
+    return Residue(
+        open_transactions=[account.name for account in accounts if account.standing is Standing.OPEN],
+        prepared_transactions=[
+            account.name for account in accounts if account.standing in (Standing.SEALED, Standing.FINAL)
+        ],
+        files=[str(handle) for handle in world.files.files],
+        retained=[int(snapshot.checkpoint) for snapshot in retained],
+        logs=world.spills.store.names(),
+        live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),
+    )

@@ -1,0 +1,27 @@
+"""The snapshots that a resume or a fork names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .model import Savepoint, Scenario, StopWithSavepoint
+
+
+def named(
+    snapshot: str, retained: Iterable[int], scenario: Scenario, answers: Mapping[int, int | None]
+) -> tuple[int, ...]:
+    """The retained snapshots for which the words of a command stand, oldest first.
+
+    `answers` has the snapshot that each answered command took, if it took one.
+    """
+    all_of_them = tuple(sorted(retained))
+    if snapshot == "each":
+        return all_of_them
+    if snapshot == "newest":
+        return all_of_them[-1:]
+    if snapshot == "oldest":
+        return all_of_them[:1]
+    takes = (Savepoint, StopWithSavepoint)
+    asked = (number for number, one in enumerate(scenario.commands) if isinstance(one, takes) and one.name == snapshot)
+    taken = [answers.get(number) for number in asked]
+    return tuple(one for one in all_of_them if one in taken)
