@@ -134,7 +134,7 @@ def test_the_history_of_twenty_lines_is_judged_as_the_page_states() -> None:
     assert found.difference == "repeated row"
     reasons = [verdict.reason for verdict in verdicts.values() if isinstance(verdict, Unknown)]
     assert len([reason for reason in reasons if reason in ("not observable", "not promised")]) == 9
-    assert "Eight of the eleven invariants are *unknown" in TEXT
+    assert "Nine of the twelve invariants are *unknown" in TEXT
 
 
 def test_origins_are_as_the_page_computes_them() -> None:
