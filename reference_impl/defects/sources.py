@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ..core.decisions.naming import Naming
 from ..core.decisions.tasks import CutStep, PutOff, SourceCut
-from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, operator_of
 from .registry import Defect
 
 
@@ -15,7 +15,7 @@ class OperatorOnly(Naming):
 
     def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
         self.reached = True
-        return super().handle(job, checkpoint, TaskId(task.rpartition("-")[0]), attempt)
+        return super().handle(job, checkpoint, TaskId(operator_of(task)), attempt)
 
 
 class PartOfPositions(SourceCut):

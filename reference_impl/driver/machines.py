@@ -17,7 +17,7 @@ from ..core.protocol.source import SplitLog
 from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised
 from ..core.vocabulary.errors import EngineError
-from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId, channel_id
+from ..core.vocabulary.ids import AttemptId, Ends, TaskId
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,13 +69,13 @@ class Machines:
             self._into[wire.receiver].append(wire)
             self._out[wire.sender].append(wire)
 
-    def inputs(self, task: TaskId) -> list[ChannelId]:
+    def inputs(self, task: TaskId) -> list[Ends]:
         """Its input channels, in the task's numbering."""
-        return [channel_id(wire.sender, wire.receiver) for wire in self._into[task]]
+        return [wire.ends for wire in self._into[task]]
 
-    def outputs(self, task: TaskId) -> list[ChannelId]:
+    def outputs(self, task: TaskId) -> list[Ends]:
         """Its output channels, in the task's numbering."""
-        return [channel_id(wire.sender, wire.receiver) for wire in self._out[task]]
+        return [wire.ends for wire in self._out[task]]
 
     def place(self, task: TaskId) -> tuple[str, int]:
         """Its operator and its subtask number."""

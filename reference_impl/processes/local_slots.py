@@ -10,7 +10,7 @@ from ..core.vocabulary.causes import FilesUnusable
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.errors import CorruptSnapshot
 from ..core.vocabulary.events import Event
-from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
+from ..core.vocabulary.ids import AttemptId, Ends, TaskId
 from ..core.vocabulary.messages import Element
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Machines, Unmade
@@ -122,11 +122,12 @@ class LocalSlot:
         machines = world.machines
         operator, subtask = machines.place(task)
         machine = machines.machine(task, attempt, world.job_number, world.jobs.begins, channels_of)
-        names = machines.inputs(task), machines.outputs(task)
+        inputs, outputs = machines.inputs(task), machines.outputs(task)
         returns = channels_of is not None
-        self.inputs = [self._input(number, name, returns) for number, name in enumerate(names[0])]
+        self.inputs = [self._input(number, ends, returns) for number, ends in enumerate(inputs)]
+        names = [ends.name for ends in inputs], [ends.name for ends in outputs]
         log = world.observer.task_started(task, operator, subtask, attempt, world.job_number, *names)
-        self.outputs = [self._output(name) for name in names[1]]
+        self.outputs = [self._output(ends) for ends in outputs]
         try:
             self.runner = DiskRunner(world, machine, log, self.inputs, self.outputs, self.order, returns=returns)
         except UNUSABLE:
@@ -142,18 +143,18 @@ class LocalSlot:
             if not returns:
                 channel.open(())
 
-    def _input(self, number: int, name: ChannelId, returns: bool) -> NumberedInput:
+    def _input(self, number: int, ends: Ends, returns: bool) -> NumberedInput:
         world = self._world
 
         def opened() -> ChannelLog:
-            return world.observer.channel_refilled(name, self._attempt)
+            return world.observer.channel_refilled(ends.name, self._attempt)
 
         def stored() -> dict[int, Element]:
             return world.logs.take_over(log, channel.flushed, lambda: self.order.is_fenced)
 
         log = f"{self._folder}/{number}"
         channel = NumberedInput(
-            name,
+            ends,
             number,
             self._attempt,
             world.outbox,
@@ -167,10 +168,10 @@ class LocalSlot:
             stored()  # there is nothing yet
         return channel
 
-    def _output(self, name: ChannelId) -> NumberedOutput:
-        world = self._world
+    def _output(self, ends: Ends) -> NumberedOutput:
+        world, name = self._world, ends.name
         return NumberedOutput(
-            name,
+            ends,
             self._attempt,
             world.node.routes[name],
             world.outbox,

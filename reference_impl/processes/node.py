@@ -202,23 +202,24 @@ class NodeWorld(ProcessWorld):
     def _slot(self, task: TaskId, attempt: AttemptId) -> Slot:
         operator, subtask = self.machines.place(task)
         machine = self.machines.machine(task, attempt, self.job_number, self.jobs.begins)
-        names = self.machines.inputs(task), self.machines.outputs(task)
+        input_ends, output_ends = self.machines.inputs(task), self.machines.outputs(task)
+        names = [ends.name for ends in input_ends], [ends.name for ends in output_ends]
         log = self.observer.task_started(task, operator, subtask, attempt, self.job_number, *names)
         refilled = self.observer.channel_refilled
         inputs = [
-            InputChannel(name, self.settings.channel_capacity, self.outbox, partial(refilled, name, attempt))
-            for name in names[0]
+            InputChannel(ends, self.settings.channel_capacity, self.outbox, partial(refilled, ends.name, attempt))
+            for ends in input_ends
         ]
         outputs = [
             OutputChannel(
-                name,
+                ends,
                 attempt,
-                self.node.routes[name],
+                self.node.routes[ends.name],
                 self.outbox,
-                self.observer.channel_opened(name, attempt),
-                self.perturbations.of(f"message {name}"),
+                self.observer.channel_opened(ends.name, attempt),
+                self.perturbations.of(f"message {ends.name}"),
             )
-            for name in names[1]
+            for ends in output_ends
         ]
         runner = TaskRunner(self, machine, log, inputs, outputs)
         slot = Slot(runner, inputs, outputs)
@@ -245,7 +246,7 @@ class NodeWorld(ProcessWorld):
         for channel in made.inputs:
             self._attach_for_good(channel, whole)
         for output in made.outputs:
-            moved = self._moved.get(TaskId(output.name.partition(">")[2]), whole)
+            moved = self._moved.get(output.receiver, whole)
             if moved > whole:
                 output.receiver_moved(moved)
         return Slot(made.runner, made.inputs, made.outputs, made.order)
@@ -273,7 +274,7 @@ class NodeWorld(ProcessWorld):
         self._moved[task] = max(attempt, self._moved.get(task, attempt))
         for slot in self._latest.values():
             for output in slot.outputs:
-                if isinstance(output, NumberedOutput) and output.name.endswith(f">{task}"):
+                if isinstance(output, NumberedOutput) and output.receiver == task:
                     output.receiver_moved(attempt)
 
     def _felt(self, name: str, attempt: AttemptId) -> Callable[[int, int], None]:

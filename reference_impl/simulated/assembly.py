@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
+from ..core.vocabulary.ids import AttemptId, Ends, TaskId
 from ..driver.machines import Job, Machines
 from ..driver.runner import TaskRunner, TaskWorld
 from .links import DataChannel
@@ -43,8 +43,8 @@ class Assembly:
         """
         operator, subtask = self._machines.place(task)
         machine = self._machines.machine(task, attempt, job, self._world.jobs.begins)
-        inputs = [self._channel(name, attempt) for name in self._machines.inputs(task)]
-        outputs = [self._channel(name, attempt) for name in self._machines.outputs(task)]
+        inputs = [self._channel(ends, attempt) for ends in self._machines.inputs(task)]
+        outputs = [self._channel(ends, attempt) for ends in self._machines.outputs(task)]
         names = [channel.name for channel in inputs], [channel.name for channel in outputs]
         log = self._world.observer.task_started(task, operator, subtask, attempt, job, *names)
         runner = TaskRunner(self._world, machine, log, inputs, outputs)
@@ -60,7 +60,8 @@ class Assembly:
         """A channel of an attempt, if it has been opened."""
         return self._channels.get((name, attempt))
 
-    def _channel(self, name: ChannelId, attempt: AttemptId) -> DataChannel:
+    def _channel(self, ends: Ends, attempt: AttemptId) -> DataChannel:
+        name = ends.name
         channel = self._channels.get((name, attempt))
         if channel is None:
             world = self._world
@@ -69,16 +70,15 @@ class Assembly:
                 world.loop,
                 world.observer.channel_opened(name, attempt),
                 capacity=world.settings.channel_capacity,
-                latency=self._latency(name),
+                latency=self._latency(ends),
                 late=world.perturbations.of(f"message {name}"),
             )
             self._channels[(name, attempt)] = channel
         return channel
 
-    def _latency(self, name: ChannelId) -> int:
+    def _latency(self, ends: Ends) -> int:
         """None between tasks of one node, if such channels are local."""
         settings, nodes = self._world.settings, self._world.nodes
-        sender, _, receiver = name.partition(">")
-        if settings.local_channels and nodes[TaskId(sender)] == nodes[TaskId(receiver)]:
+        if settings.local_channels and nodes[ends.sender] == nodes[ends.receiver]:
             return 0
         return settings.channel_latency_us

@@ -7,7 +7,7 @@ from typing import Protocol
 from ..core.decisions.parts import Parts
 from ..core.job.config import Config
 from ..core.vocabulary.errors import expect
-from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
+from ..core.vocabulary.ids import AttemptId, Ends, TaskId
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Job
 from ..driver.numbered import DurableDeterminants
@@ -57,11 +57,12 @@ class LocalAssembly(Assembly):
         if task in era.working:
             era.working[task].detach()
             order.lose()
-        names = self._machines.inputs(task), self._machines.outputs(task)
+        inputs, outputs = self._machines.inputs(task), self._machines.outputs(task)
         world = self._world
+        names = [ends.name for ends in inputs], [ends.name for ends in outputs]
         log = world.observer.task_started(task, operator, subtask, attempt, job, *names)
-        outlets = [self._outlet(name, attempt, whole) for name in names[1]]
-        inlets = [self._inlet(name, whole) for name in names[0]]
+        outlets = [self._outlet(ends, attempt, whole) for ends in outputs]
+        inlets = [self._inlet(ends, whole) for ends in inputs]
         runner = LocalRunner(world, machine, log, inlets, outlets, order, returns=channels_of is not None)
         _join(runner, inlets, outlets)
         era.working[task] = runner
@@ -73,35 +74,34 @@ class LocalAssembly(Assembly):
         channel = self._eras[whole].channels.get(name) if whole is not None else None
         return channel.inlet if channel is not None else None
 
-    def _of(self, name: ChannelId, whole: AttemptId) -> PersistentChannel:
-        channels = self._eras[whole].channels
+    def _of(self, ends: Ends, whole: AttemptId) -> PersistentChannel:
+        name, channels = ends.name, self._eras[whole].channels
         if name not in channels:
             world = self._world
             log = world.observer.channel_opened(name, whole)
             capacity = world.settings.channel_capacity
-            channels[name] = PersistentChannel(name, world.parts, capacity, log, self._log(name, whole))
+            channels[name] = PersistentChannel(name, world.parts, capacity, log, self._log(ends, whole))
         return channels[name]
 
-    def _log(self, name: ChannelId, whole: AttemptId) -> AnyLog:
+    def _log(self, ends: Ends, whole: AttemptId) -> AnyLog:
         """The one log of a channel: its own, or the one that its receiver writes."""
         world = self._world
         if not world.config.recovers_from_logs:
             return OwnLog()
-        receiver = TaskId(name.partition(">")[2])
-        number = self._machines.inputs(receiver).index(name)
-        folder = world.parts.naming.logs(world.job_number, receiver, whole)
+        number = self._machines.inputs(ends.receiver).index(ends)
+        folder = world.parts.naming.logs(world.job_number, ends.receiver, whole)
         return SpilledLog(expect(world.spills.store, LogShelf), f"{folder}/{number}")
 
-    def _outlet(self, name: ChannelId, attempt: AttemptId, whole: AttemptId) -> Outlet:
-        channel = self._of(name, whole)
+    def _outlet(self, ends: Ends, attempt: AttemptId, whole: AttemptId) -> Outlet:
+        channel = self._of(ends, whole)
         return Outlet(
-            channel, channel.account if attempt == whole else self._world.observer.channel_opened(name, attempt)
+            channel, channel.account if attempt == whole else self._world.observer.channel_opened(channel.name, attempt)
         )
 
-    def _inlet(self, name: ChannelId, whole: AttemptId) -> Inlet:
+    def _inlet(self, ends: Ends, whole: AttemptId) -> Inlet:
         world = self._world
-        late = world.perturbations.of(f"message {name}")
-        return Inlet(self._of(name, whole), world.loop, latency=self._latency(name), late=late)
+        late = world.perturbations.of(f"message {ends.name}")
+        return Inlet(self._of(ends, whole), world.loop, latency=self._latency(ends), late=late)
 
 
 def assembly_of(world: LocalWorld, job: Job) -> Assembly:

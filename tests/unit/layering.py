@@ -45,6 +45,10 @@ CORE_PUTS_TOGETHER: dict[str, tuple[str, ...]] = {
     "protocol/coordinator.py": ("lifecycle", "extensions"),
 }
 """Files that put objects of several folders together, and what they may import besides."""
+NAMES = ("reference_impl/", ENGINE_MAY_BE_IMPORTED_IN)
+NAMES_ARE_PARSED_IN = ("reference_impl/core/vocabulary/ids.py",)
+OTHER_NAMES = ("reference_impl/defects/sinks.py", "reference_impl/processes/disk/files.py")
+"""They take apart the name of a transaction, and of a snapshot's file."""
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
     {"asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"}
@@ -157,6 +161,22 @@ def only_the_search_imports_hypothesis(path: str, source: str) -> list[str]:
     if path.startswith(HYPOTHESIS_MAY_LIVE_IN) or path.split("/")[0] not in (*ROOMS, "__init__.py"):
         return []
     return [f"{path}:{line} imports {name}" for line, name in imported(path, source) if _within(name, "hypothesis")]
+
+
+def names_of_tasks_and_channels_are_parsed_in_one_file(path: str, source: str) -> list[str]:
+    """Whoever has the job's graph asks it for the operator of a task, or for the ends of a channel."""
+    if not path.startswith(NAMES) or path in (*NAMES_ARE_PARSED_IN, *OTHER_NAMES):
+        return []
+    return [
+        f"{path}:{node.lineno} takes a name apart"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("partition", "rpartition", "split", "rsplit")
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value in ("-", ">")
+    ]
 
 
 def _is_pure(path: str) -> bool:
@@ -278,6 +298,7 @@ RULES: tuple[Rule, ...] = (
     folders_of_the_core_import_only_what_they_may,
     only_the_spark_room_imports_pyspark,
     only_the_search_imports_hypothesis,
+    names_of_tasks_and_channels_are_parsed_in_one_file,
     pure_code_imports_nothing_worldly,
     pure_code_calls_nothing_unstable,
     pure_code_iterates_no_set,

@@ -82,6 +82,11 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "from ..spark import session"),
     (layering.only_the_search_imports_hypothesis, "harness/subject/run.py", "from hypothesis import strategies"),
     (layering.only_the_search_imports_hypothesis, "properties/invariants/order.py", "import hypothesis"),
+    (
+        layering.names_of_tasks_and_channels_are_parsed_in_one_file,
+        "reference_impl/core/job/topology.py",
+        'operator = task.rpartition("-")[0]',
+    ),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/protocol/task.py", "import time"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/protocol/task.py", "from os import path"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/decisions.py", "import random"),
@@ -117,6 +122,7 @@ def test_every_rule_has_a_planted_offence() -> None:
     [
         ("reports/model.py", "from ..faults.plan import Fault\nfrom ..properties import history\nfrom . import svg"),
         ("harness/reference_engine/a.py", "from ...reference_impl.core import ids\nfrom ..run import run"),
+        ("reference_impl/core/vocabulary/ids.py", 'sender, _, receiver = channel.partition(">")'),
         ("harness/subject/run.py", "pass\n" * 600),
         ("harness/search/search.py", "import hypothesis"),
         (

@@ -18,7 +18,7 @@ from ....properties.model.workload import SINK
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import notes as n
 from ....reference_impl.core.vocabulary import transactions as t
-from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
+from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId, ends_of, operator_of
 from ....reference_impl.trace import Appendable, ChannelLog
 from .causes import struck_by, translated
 
@@ -160,7 +160,7 @@ class Recorder:
     def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog:
         channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[], repeated=[])
         self.history.channels.append(channel)
-        return DatedChannel(channel, self.now) if name.partition(">")[0].rpartition("-")[0] in self.dated else channel
+        return DatedChannel(channel, self.now) if operator_of(ends_of(name).sender) in self.dated else channel
 
     # -- one attempt of one task -----------------------------------------------------------
 
@@ -436,7 +436,7 @@ class Recorder:
             name=request.name, task=request.writer, attempt=request.attempt, begun=self.order(), rows=[], applied=[]
         )
         self._transactions[request.name] = transaction
-        into = self.history.transactions if request.writer.rpartition("-")[0] == SINK else self.history.passing
+        into = self.history.transactions if operator_of(request.writer) == SINK else self.history.passing
         into.append(transaction)
 
     def _changed(self, request: t.Write | t.PreCommit | t.Commit | t.AbortTransaction, applied: int) -> None:

@@ -14,7 +14,7 @@ from ..vocabulary.causes import (
     StateMissing,
 )
 from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.ids import task_id
+from ..vocabulary.ids import operator_of, task_id
 
 
 def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
@@ -66,7 +66,7 @@ def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> AnyInco
 def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:
     """Whether the job lacks an operator that it had, or has another number of key groups."""
     tasks = (*restores.handles, *restores.finished)
-    before = dict.fromkeys((*restores.parallelism, *(task.rpartition("-")[0] for task in tasks)))
+    before = dict.fromkeys((*restores.parallelism, *(operator_of(task) for task in tasks)))
     lacking = [name for name in before if name not in graph.parallelism]
     if lacking:
         return OperatorsRemoved(tuple(lacking), restores.checkpoint)

@@ -18,6 +18,7 @@ from ..vocabulary.state import TaskState
 
 
 def deployment_from(
+    graph: JobGraph,
     old: JobGraph,
     tasks: Sequence[TaskId],
     attempt: AttemptId,
@@ -26,29 +27,24 @@ def deployment_from(
     finished: Sequence[TaskId],
     in_flight: bool,
 ) -> list[Effect]:
-    """The orders that deploy tasks from a snapshot of another layout.  Each reads the states of its operator's old
-    subtasks and, where data may have been `in_flight`, of the old subtasks that sent to it.  Tasks of a finished
-    operator start as finished."""
+    """The orders that deploy tasks of a graph from a snapshot of its `old` layout.  Each reads the states of its
+    operator's old subtasks and, where data may have been `in_flight`, of the old subtasks that sent to it.  Tasks of a
+    finished operator start as finished."""
     pieces = pieces_of(old, restores)
-    return [
-        SendToTask(
-            task,
-            Deploy(
-                job=job,
-                attempt=attempt,
-                checkpoint=restores.checkpoint,
-                pieces=() if task in finished else pieces[task.rpartition("-")[0]],
-                finished=task in finished,
-                senders=_senders(old, task, pieces) if in_flight and task not in finished else (),
-            ),
-        )
-        for task in tasks
-    ]
+    orders: list[Effect] = []
+    for task in tasks:
+        deploy = Deploy(job=job, attempt=attempt, checkpoint=restores.checkpoint, finished=task in finished)
+        if not deploy.finished:
+            operator = graph.operator_of(task).name
+            senders = _senders(old, operator, pieces) if in_flight else ()
+            deploy = msgspec.structs.replace(deploy, pieces=pieces[operator], senders=senders)
+        orders.append(SendToTask(task, deploy))
+    return orders
 
 
-def _senders(old: JobGraph, task: TaskId, pieces: Mapping[str, tuple[Piece, ...]]) -> tuple[tuple[Piece, ...], ...]:
-    """By input of a task's operator: the pieces of the sending operator; none if that had finished."""
-    spec = old.spec(task.rpartition("-")[0])
+def _senders(old: JobGraph, operator: str, pieces: Mapping[str, tuple[Piece, ...]]) -> tuple[tuple[Piece, ...], ...]:
+    """By input of an operator: the pieces of the sending operator; none if that had finished."""
+    spec = old.spec(operator)
     if not spec.inputs or not old.overtaken(spec):
         return ()
     return tuple(tuple(_or_nothing(piece) for piece in pieces[edge.sender]) for edge in spec.inputs)
@@ -83,9 +79,10 @@ def with_unions(graph: JobGraph, orders: Sequence[Effect], restores: CompletedSn
     pieces = pieces_of(graph, restores)
     rescaled: list[Effect] = []
     for order in orders:
-        if isinstance(order, SendToTask) and isinstance(order.message, Deploy) and graph.shares(order.task):
-            message = order.message
-            remaining = () if message.finished else pieces[order.task.rpartition("-")[0]]
-            order = SendToTask(order.task, msgspec.structs.replace(message, pieces=remaining))
+        if isinstance(order, SendToTask) and isinstance(order.message, Deploy):
+            message, operator = order.message, graph.operator_of(order.task)
+            if operator.shares:
+                remaining = () if message.finished else pieces[operator.name]
+                order = SendToTask(order.task, msgspec.structs.replace(message, pieces=remaining))
         rescaled.append(order)
     return rescaled

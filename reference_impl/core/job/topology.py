@@ -9,7 +9,7 @@ import msgspec
 
 from ..operators.operators import Operator
 from ..vocabulary.errors import InvalidGraph
-from ..vocabulary.ids import TaskId, task_id
+from ..vocabulary.ids import Ends, TaskId, task_id
 from .key_groups import key_group as key_group
 from .key_groups import owner as owner
 
@@ -81,6 +81,10 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     gate: int
     partitioning: str
 
+    @property
+    def ends(self) -> Ends:
+        return Ends(self.sender, self.receiver)
+
 
 OVERTAKEN_EDGES = ("hash", "rebalance")
 OVERTAKEN_ROLES = ("operator", "two-phase", "sink")
@@ -108,6 +112,7 @@ class JobGraph:
             for spec in self.operators
             for subtask in range(spec.parallelism)
         )
+        self._of_task = {task: spec for task, spec, _ in self._tasks}
         self._wires = tuple(self._joined())
 
     @cached_property
@@ -192,9 +197,9 @@ class JobGraph:
             if all(task_id(spec.name, subtask) in tasks for subtask in range(spec.parallelism))
         ]
 
-    def shares(self, task: TaskId) -> bool:
-        """Whether a task's operator holds a union."""
-        return self._by_name[task.rpartition("-")[0]].shares
+    def operator_of(self, task: TaskId) -> OperatorSpec:
+        """The operator of which a task is a subtask."""
+        return self._of_task[task]
 
     def splits_of(self, spec: OperatorSpec, subtask: int) -> tuple[int, ...]:
         return spec.splits[subtask :: spec.parallelism]

@@ -36,7 +36,7 @@ class Deployment:
         finished = self.finished_before(restores)
         before = layout_of(self._graph, restores) if restores is not None else self._graph
         if restores is not None and before is not self._graph:
-            return deployment_from(before, tasks, attempt, self._job, restores, finished, self._in_flight)
+            return deployment_from(self._graph, before, tasks, attempt, self._job, restores, finished, self._in_flight)
         orders = deployment(tasks, attempt, self._job, restores, finished, suspends=suspends)
         return with_unions(self._graph, orders, restores)
 

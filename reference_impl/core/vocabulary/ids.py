@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NewType
 
+import msgspec
+
 TaskId = NewType("TaskId", str)
 """One subtask of an operator: "count-1"."""
 
@@ -20,14 +22,37 @@ Handle = NewType("Handle", str)
 """The name of one task's snapshot in the store."""
 
 
+class Ends(msgspec.Struct, frozen=True):
+    """The two tasks that a channel joins."""
+
+    sender: TaskId
+    receiver: TaskId
+
+    @property
+    def name(self) -> ChannelId:
+        """The channel's name."""
+        return ChannelId(f"{self.sender}>{self.receiver}")
+
+
 def task_id(operator: str, subtask: int) -> TaskId:
     return TaskId(f"{operator}-{subtask}")
 
 
-def subtask_of(task: TaskId) -> int:
+# -- names that were read ------------------------------------------------------------
+#
+# A job's graph knows the operators of its tasks and the ends of its channels.  These are for what is read from bytes:
+# snapshots and records of jobs with another graph, names in stores, frames, journals.
+
+
+def operator_of(task: str) -> str:
+    return task.rpartition("-")[0]
+
+
+def subtask_of(task: str) -> int:
     """The number of a task among those of its operator."""
     return int(task.rpartition("-")[2])
 
 
-def channel_id(sender: TaskId, receiver: TaskId) -> ChannelId:
-    return ChannelId(f"{sender}>{receiver}")
+def ends_of(channel: str) -> Ends:
+    sender, _, receiver = channel.partition(">")
+    return Ends(TaskId(sender), TaskId(receiver))

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ...core.vocabulary.ids import AttemptId, TaskId
+from ...core.vocabulary.ids import AttemptId, Ends, TaskId
 from ...core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
 from ...driver.inputs import HandOver, InputQueue
 from ...driver.perturbations import Lateness
@@ -42,9 +42,10 @@ class OutputChannel:
     """The sending end of one channel of one attempt; `driver.ports.Outbound`."""
 
     def __init__(
-        self, name: str, attempt: AttemptId, port: int, outbox: Outbox, log: ChannelLog, late: Lateness | None
+        self, ends: Ends, attempt: AttemptId, port: int, outbox: Outbox, log: ChannelLog, late: Lateness | None
     ) -> None:
-        self.name = name
+        self.name: str = ends.name
+        self.receiver = ends.receiver
         self.sender: TaskRunner | None = None
         self.sent = 0
         """elements so far, barriers included"""
@@ -95,7 +96,7 @@ class OutputChannel:
         elif isinstance(element, Watermark | Idle):
             self._log.watermarks.append((getattr(element, "time", None), len(self._log.sent)))
         if self.sender is not None and self.sender.world.detailed:
-            show_sent(self.sender.world.observer, self.sender, self.name.partition(">")[2], self.name, place, element)
+            show_sent(self.sender.world.observer, self.sender, self.receiver, self.name, place, element)
 
     def close(self) -> None:
         """The sender ends in order."""
@@ -184,17 +185,17 @@ class InputChannel(Feeling, InputQueue):
     is_ready = True
     """a sender may connect at any time"""
 
-    def __init__(self, name: str, capacity: int, outbox: Outbox, opened: Callable[[], ChannelLog]) -> None:
+    def __init__(self, ends: Ends, capacity: int, outbox: Outbox, opened: Callable[[], ChannelLog]) -> None:
         """`opened` gives the log for the elements that are put back into the channel."""
         Feeling.__init__(self)
         InputQueue.__init__(self)
-        self.name = name
+        self.name: str = ends.name
         self.stalled_until = 0
         self.consumed = 0
         """elements that its sender has sent and that were taken, barriers included"""
         self.received = 0
         """elements that have arrived, barriers included"""
-        self.sender = _Peer(TaskId(name.partition(">")[0]), self)
+        self.sender = _Peer(ends.sender, self)
         self.receiver: TaskRunner | None = None
         self.connection: Connection | None = None
         self.is_over = False

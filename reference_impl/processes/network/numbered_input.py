@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.decisions.local_recovery import End, LocalRecovery
 from ...core.extensions.local_recovery import ENDS
-from ...core.vocabulary.ids import AttemptId, TaskId
+from ...core.vocabulary.ids import AttemptId, Ends
 from ...core.vocabulary.messages import Barrier, Element
 from ...driver.inputs import HandOver, InputQueue
 from ...driver.numbered import NumberedSender, Numbering
@@ -26,7 +26,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
 
     def __init__(
         self,
-        name: str,
+        ends: Ends,
         number: int,
         attempt: AttemptId,
         outbox: Outbox,
@@ -40,9 +40,9 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         """`number` is its number among the task's inputs; `stored` gives what is durable in the channel's log."""
         InputQueue.__init__(self)
         Feeling.__init__(self)
-        self.name = name
+        self.name: str = ends.name
         self.stalled_until = 0
-        self.sender = NumberedSender(TaskId(name.partition(">")[0]))
+        self.sender = NumberedSender(ends.sender)
         self.receiver: TaskRunner | None = None
         self.connection: Connection | None = None
         self.is_over = False

@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 from ...core.decisions.local_recovery import LocalRecovery
 from ...core.extensions.local_recovery import is_numbered
-from ...core.vocabulary.ids import AttemptId
+from ...core.vocabulary.ids import AttemptId, Ends
 from ...core.vocabulary.messages import Element
 from ...driver.perturbations import Lateness
 from ...trace import SenderLog
@@ -42,7 +42,7 @@ class NumberedOutput(OutputChannel):
 
     def __init__(
         self,
-        name: str,
+        ends: Ends,
         attempt: AttemptId,
         port: int,
         outbox: Outbox,
@@ -79,7 +79,7 @@ class NumberedOutput(OutputChannel):
         """the newest known attempt of the receiver"""
         self.accepted_by = AttemptId(0)
         """the attempt of the receiver that has accepted the connection; 0: none has"""
-        super().__init__(name, attempt, port, outbox, log, late)
+        super().__init__(ends, attempt, port, outbox, log, late)
 
     def begin_at(self, number: int) -> None:
         self._first = self.next_number = self.sent = number

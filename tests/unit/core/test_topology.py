@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec, key_group, owner
 from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
-from cutproof.reference_impl.core.vocabulary.ids import channel_id, task_id
+from cutproof.reference_impl.core.vocabulary.ids import Ends, ends_of, operator_of, subtask_of, task_id
 
 
 def node(name: str, *senders: str, parallelism: int = 1, how: str = "hash", **more: object) -> OperatorSpec:
@@ -89,7 +89,10 @@ def test_splits_are_distributed_round_robin() -> None:
 
 def test_names() -> None:
     assert task_id("count", 1) == "count-1"
-    assert channel_id(task_id("in", 0), task_id("count", 1)) == "in-0>count-1"
+    ends = Ends(task_id("in", 0), task_id("count-keys", 1))
+    assert ends.name == "in-0>count-keys-1"
+    assert ends_of(ends.name) == ends
+    assert (operator_of(ends.receiver), subtask_of(ends.receiver)) == ("count-keys", 1)
     assert graph(node("in")).spec("in").name == "in"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
+from cutproof.reference_impl.core.vocabulary.ids import ends_of
 from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.driver.perturbations import Lateness
 from cutproof.reference_impl.processes.clock import Clock
@@ -48,10 +49,10 @@ class Ends:
         self.listener.close()
 
     def sender(self, attempt: int = 1, late: Lateness | None = None) -> OutputChannel:
-        return OutputChannel(NAME, attempt, self.port, self.outbox, self.log, late)
+        return OutputChannel(ends_of(NAME), attempt, self.port, self.outbox, self.log, late)
 
     def receiver(self, attempt: int = 1, capacity: int = 2) -> InputChannel:
-        channel = InputChannel(NAME, capacity, self.outbox, lambda: self.log)
+        channel = InputChannel(ends_of(NAME), capacity, self.outbox, lambda: self.log)
         channel.on_broken = self.broken.append
         self.reception.expect(channel, attempt)
         return channel

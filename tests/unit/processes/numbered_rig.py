@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cutproof.reference_impl.core.decisions.local_recovery import LocalRecovery
-from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, ends_of
 from cutproof.reference_impl.core.vocabulary.messages import Element
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.disk.determinants import DiskDeterminants
@@ -36,7 +36,7 @@ class Rig:
     def sends(self, attempt: int = 1, *, begins_at: int = 0, capacity: int = 100) -> NumberedOutput:
         account: ChannelJournal = self._journal.channel_opened(NAME, AttemptId(attempt))
         sender = NumberedOutput(
-            NAME,
+            ends_of(NAME),
             AttemptId(attempt),
             self.ends.port,
             self.ends.outbox,
@@ -56,7 +56,7 @@ class Rig:
         (self._folder / "order").mkdir(exist_ok=True)
         order = DiskDeterminants(self._folder / "order", self._folder, AttemptId(attempt), returns=attempt > WHOLE)
         receiver = NumberedInput(
-            NAME,
+            ends_of(NAME),
             0,
             AttemptId(attempt),
             self.ends.outbox,

@@ -13,6 +13,7 @@ import msgspec
 from .....faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
 from .....faults.injectors.toxiproxy import ToxiproxyFailed
 from .....reference_impl import observed as o
+from .....reference_impl.core.vocabulary.ids import ends_of
 from .....reference_impl.processes.loop import monotonic_us
 from .....reference_impl.processes.network.frames import Broke, Felt
 from ....toxiproxy.server import ProxyServer
@@ -71,7 +72,7 @@ class ChannelFaults:
 
     def broke(self, frame: Broke) -> None:
         """A connection has ended.  If its sender has ended, a fault on the connection is not the cause."""
-        sender = frame.channel.partition(">")[0]
+        sender = ends_of(frame.channel).sender
         if self._context.facts.attempt_of(sender) != frame.attempt:
             return
         for watch in list(self._watches):
