@@ -488,7 +488,8 @@ class Timed(Observed):
     peer: str = ""
     detail: str = ""
     channel: str = ""
-    position: int = -1
+    position: int | None = None
+    """in the channel; restored elements have negative positions"""
     checkpoint: int | None = None
     origin: int | None = None
 

@@ -35,8 +35,8 @@ class ControlWorld(Protocol):
 class Tasks(ControlWorld, Protocol):
     """The tasks that live in a world."""
 
-    def attempt_of(self, task: TaskId) -> AttemptId:
-        """The newest attempt of a task that lives here; 0 if none does."""
+    def attempt_of(self, task: TaskId) -> AttemptId | None:
+        """The newest attempt of a task that lives here; None if none does."""
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None: ...
 
@@ -71,7 +71,7 @@ class Meddlings:
 
 def reach_task(world: Tasks, task: TaskId, message: ToTask) -> None:
     """A control message arrives at its task; a message of a former job is dropped."""
-    attempt = world.parts.fencing.addressed(message, world.job_number, world.attempt_of(task) or None)
+    attempt = world.parts.fencing.addressed(message, world.job_number, world.attempt_of(task))
     if attempt is None:
         return
     kind, points = type(message), world.points

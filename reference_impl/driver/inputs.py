@@ -11,16 +11,24 @@ from typing import Any
 from ..core.vocabulary.messages import Element, Record
 from ..trace import ChannelLog
 
-RESTORED = -1
-"""The arrival time of a restored element, before all times.  Elements that were put back more often have earlier
-times."""
-
 HandOver = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 """From restored elements and those in the channel by then, to what the channel holds afterwards."""
 
 
+def before_all_times(replays: int) -> int:
+    """The arrival of an element that was restored, `replays` times before: such elements come first, and before each
+    other those that were restored more often."""
+    return -1 - replays
+
+
+def is_restored(arrival: int) -> bool:
+    """Whether an arrival is that of a restored element, and no time."""
+    return arrival < 0
+
+
 class InputQueue:
-    """The elements that have arrived and were not taken; `queue` holds (arrival time, element)."""
+    """The elements that have arrived and were not taken; `queue` holds (arrival, element), the arrival of a restored
+    element being before all times."""
 
     __slots__ = ("_restored", "_taken_early", "queue", "taken", "timed_barriers")
 
@@ -42,6 +50,11 @@ class InputQueue:
             number += early <= number
         return number
 
+    @property
+    def last_position(self) -> int:
+        """The number of the element that was taken last, in order."""
+        return self.position(-1)
+
     def take_overtaking(self, place: int) -> None:
         """Take the barrier at this place of the queue out of order."""
         insort(self._taken_early, self.position(place))
@@ -61,6 +74,6 @@ class InputQueue:
                 log.recovered_watermarks.append((getattr(element, "time", None), len(log.recovered)))
         live = tuple(self.queue)
         self.queue.clear()
-        restored = [(RESTORED - times, one) for times, one in zip_longest(replays, elements, fillvalue=0)]
+        restored = [(before_all_times(times), one) for times, one in zip_longest(replays, elements, fillvalue=0)]
         self.queue.extend(handed_over(restored, live))
         self.taken += len(elements) + len(live) - len(self.queue)

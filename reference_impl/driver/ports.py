@@ -61,8 +61,12 @@ class Inbound(Protocol):
     def sender(self) -> Upstream | None: ...
 
     def position(self, place: int) -> int:
-        """The number (from 0) of the element at this place of the queue, among all that entered; place -1: of the one
-        taken last.  Restored elements have negative numbers."""
+        """The number (from 0) of the element at this place of the queue, among all that entered.  Restored elements
+        have negative numbers."""
+
+    @property
+    def last_position(self) -> int:
+        """The number of the element that was taken last, in order."""
 
     def take_overtaking(self, place: int) -> None:
         """Take the barrier at this place of the queue out of order."""

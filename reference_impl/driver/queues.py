@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.vocabulary.messages import Barrier
+from .inputs import is_restored
 from .ports import Inbound
 
 NEVER = 1 << 60
@@ -12,9 +13,9 @@ NEVER = 1 << 60
 
 def arrival_at(channel: Inbound, place: int) -> int:
     """When the element at this place of a channel's queue can be taken: a stalled channel delivers restored elements
-    alone, whose arrival is below 0."""
+    alone."""
     arrival = channel.queue[place][0]
-    return channel.stalled_until if 0 <= arrival < channel.stalled_until else arrival
+    return arrival if is_restored(arrival) else max(arrival, channel.stalled_until)
 
 
 def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple[int, int] | None:

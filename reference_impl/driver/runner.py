@@ -311,7 +311,7 @@ class TaskRunner:
         self.applied += 1
         self.log.applies.append((number, record.origin))
         if self._detailed:
-            show_taken(self.world.observer, self, "record-applied", channel, record)
+            show_taken(self.world.observer, self, "record-applied", channel, record, channel.last_position)
         try:  # as `feed`, whose call each record would cost
             effects = self.task.step(Arrived(number, record))
         except Exception as error:
@@ -330,7 +330,7 @@ class TaskRunner:
         if type(element) is Barrier:
             channel.timed_barriers -= element.alignment_timeout_us is not None
             if self._detailed:
-                show_taken(self.world.observer, self, "barrier-received", channel, element)
+                show_taken(self.world.observer, self, "barrier-received", channel, element, channel.last_position)
             if self._reaches("barrier-received", "before"):
                 self.feed(Arrived(number, element))
                 self._reaches("barrier-received", "after")
@@ -338,7 +338,7 @@ class TaskRunner:
         if type(element) is EndOfData:
             self.world.observer.saw(o.InputEnded(self.log.run))
         if self._detailed:
-            show_taken(self.world.observer, self, "control-received", channel, element)
+            show_taken(self.world.observer, self, "control-received", channel, element, channel.last_position)
         self.feed(Arrived(number, element))
 
     def _report_arrivals(self, log: InputLog) -> None:
@@ -372,7 +372,7 @@ class TaskRunner:
             return True
         passed = tuple(channel.queue[number][1] for number in range(place))
         if self._detailed:
-            show_taken(self.world.observer, self, "barrier-received", channel, barrier, place)
+            show_taken(self.world.observer, self, "barrier-received", channel, barrier, channel.position(place))
         channel.take_overtaking(place)
         if self._input_log is not None:
             self._input_log.overtook(chosen)

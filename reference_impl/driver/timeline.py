@@ -60,8 +60,8 @@ def show_sent(observer: Observer, sender: Shown, receiver: str, channel: str, po
     )
 
 
-def show_taken(observer: Observer, task: Shown, what: str, channel: Inbound, element: Element, place: int = -1) -> None:
-    """A task has taken the first element of a channel, or is about to take the one at this place of its queue."""
+def show_taken(observer: Observer, task: Shown, what: str, channel: Inbound, element: Element, position: int) -> None:
+    """A task takes an element, which is at this position of a channel."""
     observer.saw(
         o.Timed(
             what,
@@ -69,7 +69,7 @@ def show_taken(observer: Observer, task: Shown, what: str, channel: Inbound, ele
             task.attempt,
             peer=channel.sender.name if channel.sender else "",
             channel=channel.name,
-            position=channel.position(place),
+            position=position,
             checkpoint=getattr(element, "checkpoint", None),
             origin=getattr(element, "origin", None),
         )

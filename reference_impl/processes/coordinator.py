@@ -17,6 +17,7 @@ from .. import observed as o
 from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.causes import AnyCause, HeartbeatMissed, JobHasEnded, ProcessGone
 from ..core.vocabulary.effects import EndJob, Return
+from ..core.vocabulary.errors import expect
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
@@ -59,8 +60,8 @@ class Guest:
     """A node's connection."""
 
     def __init__(self, sock: socket.socket, nodes: Nodes) -> None:
-        self.process = ""
-        self.incarnation = -1
+        self.hello: Hello | None = None
+        """its first message"""
         self.last_message_us = monotonic_us()
         self.given_up = False
         self._nodes = nodes
@@ -146,7 +147,7 @@ class Nodes:
     def _is_late(self, task: TaskId, message: Deploy, guest: Guest | None) -> bool:
         """An order to start that a later order has followed, or a repeated one whose process has ended, and the attempt
         with it: each attempt starts once."""
-        attempt, ordered = self._ordered.get(task, (AttemptId(0), None))
+        attempt, ordered = self._ordered.get(task, (None, None))
         if message.job != self.world.job_number or message.attempt != self.world.attempt_of(task):
             return True
         return attempt == message.attempt and ordered is not guest
@@ -184,9 +185,9 @@ class Nodes:
             self.world.lose(frame.task, frame.attempt, frame.cause)
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
-        guest.process, guest.incarnation = hello.process, hello.incarnation
+        guest.hello = hello
         before = self._guests.get(hello.process)
-        if before is not None and before.incarnation > hello.incarnation:
+        if before is not None and expect(before.hello, Hello).incarnation > hello.incarnation:
             guest.given_up = True
             guest.send(GivenUp(self.world.clock.tick()))
             return
@@ -198,9 +199,9 @@ class Nodes:
         former = 0 < hello.job < self.world.job_number
         if former:
             guest.send(JobOver(self.world.clock.tick(), hello.job))
-        for task, attempt in hello.attempts.items():
-            if attempt and not former:
-                self._deployed[task] = (attempt, guest)
+        for task, live in hello.attempts.items():
+            if live is not None and not former:
+                self._deployed[task] = (live, guest)
             waiting = self._waiting.pop(task, None)
             if waiting is not None and waiting.attempt == self.world.attempt_of(task):
                 self._deliver(task, waiting)
@@ -209,8 +210,8 @@ class Nodes:
         """A node's connection has ended: what was deployed there is lost."""
         if guest in self.connections:
             self.connections.remove(guest)
-        if self._guests.get(guest.process) is guest:
-            del self._guests[guest.process]
+        if guest.hello is not None and self._guests.get(guest.hello.process) is guest:
+            del self._guests[guest.hello.process]
         self._lose(guest, ProcessGone())
 
     def _lose(self, guest: Guest, cause: AnyCause) -> None:
@@ -226,13 +227,14 @@ class Nodes:
         now_us = monotonic_us()
         stood_still = now_us - self.watched_us > 4 * settings.heartbeat_us
         self.watched_us = now_us
-        for guest in list(self._guests.values()):
+        for process, guest in list(self._guests.items()):
             if stood_still:
                 guest.last_message_us = now_us
             elif now_us - guest.last_message_us > settings.heartbeat_timeout_us:
                 guest.given_up = True
-                del self._guests[guest.process]
-                self.world.supervision.send(Lost(self.world.clock.tick(), guest.process, guest.incarnation))
+                del self._guests[process]
+                incarnation = expect(guest.hello, Hello).incarnation
+                self.world.supervision.send(Lost(self.world.clock.tick(), process, incarnation))
                 self._lose(guest, HeartbeatMissed())
         self.world.loop.after_real(settings.heartbeat_us, self._watch)
 
@@ -265,9 +267,10 @@ class CoordinatorWorld(ProcessWorld):
     def freezing(self) -> bool:
         return self._frozen_job == self.job_number
 
-    def attempt_of(self, task: TaskId) -> AttemptId:
-        """The number that the coordinator has for a task; tasks that restart by themselves have one of their own."""
-        return self.runner_now.machine.attempt_of(task) if self.runner_now is not None else AttemptId(0)
+    def attempt_of(self, task: TaskId) -> AttemptId | None:
+        """The number that the coordinator has for a task; tasks that restart by themselves have one of their own.  None
+        before the first job."""
+        return self.runner_now.machine.attempt_of(task) if self.runner_now is not None else None
 
     # -- jobs ------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import msgspec
 
 from .. import observed as o
 from ..core.vocabulary.causes import AnyCause, ConnectionBroke
-from ..core.vocabulary.errors import require
+from ..core.vocabulary.errors import expect, require
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator
 from ..driver.control import reach_task
@@ -166,9 +166,9 @@ class NodeWorld(ProcessWorld):
             self._of_jobs[self.job_number] = Machines(self.job, max(1, self.job_number))
         return self._of_jobs[self.job_number]
 
-    def attempt_of(self, task: TaskId) -> AttemptId:
+    def attempt_of(self, task: TaskId) -> AttemptId | None:
         slot = self._latest.get(task)
-        return slot.runner.attempt if slot is not None and slot.runner.alive else AttemptId(0)
+        return slot.runner.attempt if slot is not None and slot.runner.alive else None
 
     # -- tasks ---------------------------------------------------------------------------
 
@@ -260,7 +260,8 @@ class NodeWorld(ProcessWorld):
         """Accept one connection after another; that one breaks is no failure."""
 
         def broken(reason: str) -> None:
-            self.supervision.send(Broke(self.clock.tick(), channel.name, channel.sender_attempt, reason))
+            sender = AttemptId(expect(channel.sender_attempt, int))
+            self.supervision.send(Broke(self.clock.tick(), channel.name, sender, reason))
 
         channel.on_broken = broken
         channel.when_ready = self._reception.retry_waiting

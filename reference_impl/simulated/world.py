@@ -281,10 +281,10 @@ class World:
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
         return self._runners.get((task, attempt))
 
-    def attempt_of(self, task: TaskId) -> AttemptId:
-        """The newest attempt of a task that lives; 0: none does."""
+    def attempt_of(self, task: TaskId) -> AttemptId | None:
+        """The newest attempt of a task that lives; None: none does."""
         runner = self._latest.get(task)
-        return runner.attempt if runner is not None and runner.alive else AttemptId(0)
+        return runner.attempt if runner is not None and runner.alive else None
 
     def latest(self, task: str) -> TaskRunner | None:
         """The newest attempt of a task, alive or not."""

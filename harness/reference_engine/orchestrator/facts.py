@@ -53,9 +53,9 @@ class Facts:
 
     # -- what is known ---------------------------------------------------------------
 
-    def attempt_of(self, task: str) -> int:
-        """The newest live attempt of a task; 0 when there is none."""
-        return self._live.get(task, 0)
+    def attempt_of(self, task: str) -> int | None:
+        """The newest live attempt of a task; None when there is none."""
+        return self._live.get(task)
 
     def live(self) -> list[str]:
         return list(self._live)

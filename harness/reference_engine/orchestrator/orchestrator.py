@@ -327,7 +327,7 @@ class Orchestrator:
             files=self._jobs.handles(),
             logs=self._jobs.logs(),
             retained=self._jobs.retained(),
-            live_sinks=sum(facts.attempt_of(sink) > 0 for sink in self._opened.placement.sinks),
+            live_sinks=sum(facts.attempt_of(sink) is not None for sink in self._opened.placement.sinks),
         )
         return Evidence(
             scenario=self._scenario,

@@ -76,7 +76,7 @@ class Rest:
         if not self._frozen:
             return False
         facts = self._context.facts
-        whole = facts.coordinator_lives and all(facts.attempt_of(task) for task in self._tasks)
+        whole = facts.coordinator_lives and all(facts.attempt_of(task) is not None for task in self._tasks)
         if not whole or self._is_busy or facts.phase in ("recovering", "deploying"):
             self._freeze(False)
             return False

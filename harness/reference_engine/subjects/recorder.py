@@ -526,7 +526,7 @@ class Recorder:
                 peer=event.peer,
                 detail=event.detail,
                 channel=event.channel,
-                position=event.position,
+                position=event.position if event.position is not None else -1,
                 checkpoint=event.checkpoint,
                 origin=event.origin,
             )

@@ -23,12 +23,15 @@ from ..vocabulary.causes import (
     RecordsUnreadable,
     RestartsUsedUp,
     SnapshotsLost,
+    Submitted,
+    TakenOver,
     TaskFailed,
 )
 from ..vocabulary.effects import Effect, ListSnapshots, Return, SendToTask, SetTimer, Sweep
-from ..vocabulary.ends import Closure, Status
+from ..vocabulary.ends import Status
 from ..vocabulary.errors import expect
 from ..vocabulary.events import (
+    Closure,
     CompletedSnapshot,
     CoordinatorStarted,
     SnapshotsListed,
@@ -118,7 +121,7 @@ class Execution:
         if record is None:
             self._snapshots.take_over(self._initial)
             sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._initial else []
-            return [*sweep, *self._start_attempt("the job was submitted")]
+            return [*sweep, *self._start_attempt(Submitted())]
         self._attempts.take_over(record.attempt)
         self._checkpoints.take_over(record.next_checkpoint)
         self._records.take_over(record)
@@ -139,7 +142,7 @@ class Execution:
         if self._closure is not None:
             return self._ending.close(self._closure)
         sweep = self._parts.cleanup.on_takeover(self._snapshots.handles)
-        return [*sweep, *self._start_attempt("a new coordinator took over")]
+        return [*sweep, *self._start_attempt(TakenOver())]
 
     def list_again(self, timeout: RetryListing) -> list[Effect]:
         return [ListSnapshots()] if isinstance(self._life.stage, Listing) else []
@@ -151,7 +154,7 @@ class Execution:
 
     # -- an attempt starts -----------------------------------------------------------
 
-    def _start_attempt(self, cause: str) -> list[Effect]:
+    def _start_attempt(self, cause: AnyCause) -> list[Effect]:
         self._attempts.begin()
         restores = self._snapshots.to_restore() if self._config.rewinds else None
         incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
@@ -169,7 +172,7 @@ class Execution:
         restores, attempt = then.restores, self._attempts.deployed_as_a_whole()
         self._life.enter(Deploying(restores, self._tasks))
         return [
-            AttemptStarted(attempt, restores.checkpoint if restores else None, then.cause),
+            AttemptStarted(attempt, restores.checkpoint if restores else None, str(then.cause)),
             *self.clear_logs(),
             *self._deployment.orders(self._tasks, attempt, restores),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
@@ -243,7 +246,7 @@ class Execution:
         self._restarts += 1
         if self._restarts > self._config.restart_attempts:
             return [*effects, *self._used_up(cause)]
-        self._life.enter(Restarting(str(cause)))
+        self._life.enter(Restarting(cause))
         delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
         records = (*self._snapshots.all, *self._checkpoints.being_stored)
         referred_to = tuple(handle for record in records for handle in record.handles.values())
@@ -294,7 +297,7 @@ class Execution:
         self._restarts += not regional.is_counted
         if self._restarts > self._config.restart_attempts:
             return [*effects, *self._used_up(cause)]
-        return [*effects, *regional.begin(lost, str(cause))]
+        return [*effects, *regional.begin(lost, cause)]
 
     def _restart_part(self) -> list[Effect]:
         regional = expect(self._regional, RegionalFailover)

@@ -16,9 +16,9 @@ from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_tracking import Attempts, TaskEnds
 from ..vocabulary.causes import AnyCause, JobClosed
 from ..vocabulary.effects import Effect, EndJob, Return, Sweep
-from ..vocabulary.ends import STATUS, Closure, JobEnd, Status
+from ..vocabulary.ends import STATUS, JobEnd, Status
 from ..vocabulary.errors import expect
-from ..vocabulary.events import Answered, Commanded
+from ..vocabulary.events import Answered, Closure, Commanded
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Cancel, Terminate
 from ..vocabulary.stages import (
@@ -110,7 +110,7 @@ class JobEnding:
 
     def close(self, closure: Closure, command: int | None = None) -> list[Effect]:
         """The job is cancelled or failed: fence every attempt, and abort what no complete checkpoint covers."""
-        closed = JobClosed(closure.status.value)
+        closed = JobClosed(closure.status)
         cancel = Cancel(job=self._job, attempt=self._attempts.newest)
         effects = [
             *(Return(one, cause=closed) for one in self._checkpoints.commands),
@@ -155,7 +155,7 @@ class JobEnding:
 
     def _end(self, status: Status, cause: AnyCause | None = None) -> list[Effect]:
         newest, knows_all = self._snapshots.to_restore(), self._snapshots.knows_all
-        over = JobClosed(status.value)
+        over = JobClosed(status)
         sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._records.took_over and knows_all else []
         unanswered = [*(event.command for event in self.waiting_commands()), *self._checkpoints.commands]
         self._life.enter(Ended())

@@ -9,9 +9,9 @@ import msgspec
 
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_tracking import Attempts
+from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SaveJob
-from ..vocabulary.ends import Closure
-from ..vocabulary.events import CompletedSnapshot, JobRecord
+from ..vocabulary.events import Closure, CompletedSnapshot, JobRecord
 from ..vocabulary.ids import AttemptId, CheckpointId
 
 
@@ -19,7 +19,7 @@ class DeployAll(msgspec.Struct, frozen=True):
     """Deploy all tasks under their new number."""
 
     restores: CompletedSnapshot | None
-    cause: str
+    cause: AnyCause
 
 
 class DeployPart(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.task_tracking import Attempts, TaskEnds
+from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SendToTask, SetTimer
 from ..vocabulary.errors import expect
 from ..vocabulary.events import CompletedSnapshot
@@ -115,7 +116,7 @@ class RegionalFailover:
         self._life.enter(msgspec.structs.replace(part, tasks=lost))
         return True
 
-    def begin(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
+    def begin(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
         """Restart a part after a delay."""
         self._life.enter(PartialFailover(lost, cause))
         return [SetTimer(RestartDelay(), self._config.restart_delay_us)]
@@ -154,7 +155,7 @@ class RegionalFailover:
         checkpoint = restores.checkpoint if restores else None
         orders = self._deployment.orders(stage.tasks, attempt, restores, suspends=False)
         return [
-            AttemptStarted(attempt, checkpoint, stage.cause),
+            AttemptStarted(attempt, checkpoint, str(stage.cause)),
             PartRestarted(attempt, checkpoint, stage.tasks, self._is_local),
             *((self._in_place(order, last) for order in orders) if self._is_local else orders),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),

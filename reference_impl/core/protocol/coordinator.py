@@ -40,10 +40,11 @@ from ..vocabulary.causes import (
     TimedOut,
 )
 from ..vocabulary.effects import Effect, Return, SetTimer
-from ..vocabulary.ends import Closure, JobEnd, Status
+from ..vocabulary.ends import JobEnd, Status
 from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
     Answered,
+    Closure,
     Commanded,
     CommandKind,
     CompletedSnapshot,

@@ -12,6 +12,7 @@ from typing import Any, dataclass_transform
 
 import msgspec
 
+from .ends import Status
 from .ids import CheckpointId, TaskId
 
 
@@ -190,6 +191,14 @@ class CheckpointsFailed(Cause):
     """of the last"""
 
 
+class Submitted(Cause):
+    """Not a failure: the job begins."""
+
+
+class TakenOver(Cause):
+    """A new coordinator has taken the job over."""
+
+
 class RestartsUsedUp(Cause):
     restarts: int
     last: AnyCause
@@ -280,9 +289,9 @@ class PartRestarts(Cause):
 
 
 class JobClosed(Cause):
-    """The job comes to an end: finished, drained, stopped, cancelled or failed."""
+    """The job comes to an end."""
 
-    status: str
+    status: Status
 
 
 class NoCoordinator(Cause):
@@ -337,6 +346,8 @@ AnyCause = (
     | NotUpInTime
     | StopFailed
     | CheckpointsFailed
+    | Submitted
+    | TakenOver
     | RestartsUsedUp
     | SnapshotsLost
     | RecordsUnreadable
@@ -444,6 +455,8 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     NotUpInTime: lambda one: f"{', '.join(one.tasks)} did not come up in time",
     StopFailed: lambda one: f"the stop failed, its savepoint was aborted: {one.cause}",
     CheckpointsFailed: lambda one: f"too many checkpoints failed; the last: {one.cause}",
+    Submitted: lambda one: "the job was submitted",
+    TakenOver: lambda one: "a new coordinator took over",
     RestartsUsedUp: lambda one: f"{one.restarts} restarts are used up; the last cause was {one.last}",
     SnapshotsLost: lambda one: "its snapshots were in the memory of the coordinator that died (ABS-14)",
     RecordsUnreadable: lambda one: f"the record of checkpoint {', '.join(map(str, one.checkpoints))} cannot be read",
@@ -464,7 +477,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Subsumed: lambda one: f"subsumed by checkpoint {one.by}",
     AttemptFailed: lambda one: f"the attempt failed: {one.cause}",
     PartRestarts: lambda one: f"{', '.join(one.tasks)} restart: {one.cause}",
-    JobClosed: lambda one: f"the job is {one.status}",
+    JobClosed: lambda one: f"the job is {one.status.value}",
     NoCoordinator: lambda one: "no coordinator answers",
     CoordinatorDied: lambda one: "the coordinator died",
     JobHasEnded: lambda one: "the job has ended",

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-import msgspec
-
-from .causes import AnyCause
-
 
 class JobEnd(Enum):
     """How a job ends with its last snapshot."""
@@ -35,10 +31,3 @@ class Status(Enum):
 
 STATUS = {JobEnd.FINISH: Status.FINISHED, JobEnd.STOP: Status.STOPPED, JobEnd.DRAIN: Status.DRAINED}
 """How a job has ended, by the ending of the snapshot that it rests on."""
-
-
-class Closure(msgspec.Struct, frozen=True):
-    """How and why a job is closed: it is cancelled or has failed."""
-
-    status: Status
-    cause: AnyCause | None

@@ -8,7 +8,7 @@ from typing import Any, dataclass_transform
 import msgspec
 
 from .causes import AnyCause
-from .ends import Closure, JobEnd
+from .ends import JobEnd, Status
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import AnyControl, Barrier, Element
 from .state import EnumeratorState, TaskState
@@ -217,6 +217,13 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """of the job that took it; 0 if not recorded"""
     enumerators: dict[str, EnumeratorState] = {}
     """by source: the states of enumerators (OPS-3)"""
+
+
+class Closure(msgspec.Struct, frozen=True):
+    """How and why a job is closed: it is cancelled or has failed."""
+
+    status: Status
+    cause: AnyCause | None
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,9 @@ from enum import Enum
 
 import msgspec
 
-from .ends import Closure, JobEnd
-from .events import CompletedSnapshot
+from .causes import AnyCause
+from .ends import JobEnd
+from .events import Closure, CompletedSnapshot
 from .ids import AttemptId, CheckpointId, TaskId
 
 
@@ -39,7 +40,7 @@ class Restarting(msgspec.Struct, frozen=True):
     """An attempt failed; the next one waits for the restart delay, and for a checkpoint whose record is being
     stored."""
 
-    cause: str
+    cause: AnyCause
     delayed: bool = True
 
 
@@ -68,7 +69,7 @@ class PartialFailover(msgspec.Struct, frozen=True):
     """`tasks` are lost and restart while the others go on."""
 
     tasks: tuple[TaskId, ...]
-    cause: str
+    cause: AnyCause
     step: Delayed | AwaitingRecord | Renumbered | Starting = Delayed()
 
     @property

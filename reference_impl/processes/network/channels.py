@@ -34,6 +34,7 @@ CODEC: Codec[DataFrame] = Codec(DataFrame)
 
 RETRY_US = 4_000
 """of the machine's clock, between two tries to connect"""
+GONE = "there is no such channel any more"
 FELT_US = 5_000
 """an element that was under way for longer than this is reported"""
 
@@ -328,13 +329,14 @@ class Reception:
 
     def place(self, asked: Open, guest: _Guest) -> None:
         """Hand a connection to its channel, refuse it, or let it wait."""
-        attempt, channel = self._channels.get(asked.channel, (AttemptId(0), None))
-        of = asked.whole or asked.attempt
-        early = of > attempt or (of == attempt and channel is not None and not channel.is_ready)
-        if not self.closed and early:
+        of = asked.whole if asked.whole is not None else asked.attempt
+        attempt, channel = self._channels.get(asked.channel, (None, None))
+        if self.closed:
+            guest.refuse(GONE)
+        elif attempt is None or channel is None or of > attempt or (of == attempt and not channel.is_ready):
             self._waiting.append((asked, guest))
-        elif self.closed or channel is None or of < attempt or not channel.admits(asked):
-            guest.refuse("there is no such channel any more")
+        elif of < attempt or not channel.admits(asked):
+            guest.refuse(GONE)
         else:
             guest.settle(channel, asked)
 

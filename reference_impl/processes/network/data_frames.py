@@ -13,7 +13,7 @@ class Open(Frame):
     channel: str
     attempt: AttemptId
     """the sender's"""
-    whole: AttemptId = AttemptId(0)
+    whole: AttemptId | None = None
     """with local recovery: the attempt of all tasks to which the channel belongs (UNA-4)"""
 
 

@@ -31,11 +31,11 @@ from .frame import Frame as Frame
 
 
 class Hello(Frame):
-    """A node has connected; `attempts` are the live attempts of its tasks (0: none) in `job` (0: it knows of none)."""
+    """A node has connected; `attempts` are the live attempts of its tasks in `job` (0: it knows of none)."""
 
     process: str
     incarnation: int
-    attempts: dict[TaskId, AttemptId]
+    attempts: dict[TaskId, AttemptId | None]
     job: int
 
 

@@ -54,8 +54,8 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         self.is_ready = not returns
         """it knows from which number on it expects elements"""
         self.logged = 0
-        self.sender_attempt = AttemptId(0)
-        """the attempt that sends"""
+        self.sender_attempt: AttemptId | None = None
+        """the attempt that sends; None: none has connected"""
         self._received_place = 0
         self._number = number
         self.attempt = attempt
@@ -93,7 +93,8 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         Once another attempt has taken the place of this one, no sender is admitted: the other has read the log as it
         was then.
         """
-        return not self.is_over and asked.attempt >= self.sender_attempt and self._order.surely_holds
+        is_older = self.sender_attempt is not None and asked.attempt < self.sender_attempt
+        return not self.is_over and not is_older and self._order.surely_holds
 
     def accept(self, connection: Connection, asked: Open) -> None:
         """An attempt of the sender has connected, the same as before or a later one."""

@@ -75,10 +75,10 @@ class NumberedOutput(OutputChannel):
         """barriers that were sent before the receiver reported where the channel stands; they overtook everything"""
         self._waiting: deque[Kept] = deque()
         """the element that a schedule perturbation delays, and those behind it"""
-        self._receiver = AttemptId(0)
+        self._receiver: AttemptId | None = None
         """the newest known attempt of the receiver"""
-        self.accepted_by = AttemptId(0)
-        """the attempt of the receiver that has accepted the connection; 0: none has"""
+        self.accepted_by: AttemptId | None = None
+        """the attempt of the receiver that has accepted the connection"""
         super().__init__(ends, attempt, port, outbox, log, late)
 
     def begin_at(self, number: int) -> None:
@@ -99,7 +99,7 @@ class NumberedOutput(OutputChannel):
 
     @property
     def is_idle(self) -> bool:
-        return not self._waiting and not self._early_barriers and self.accepted_by > 0
+        return not self._waiting and not self._early_barriers and self.accepted_by is not None
 
     # -- sending -----------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class NumberedOutput(OutputChannel):
             self._send(self._waiting.popleft())
 
     def _send(self, one: Kept) -> None:
-        if self.accepted_by and self.connection is not None:
+        if self.accepted_by is not None and self.connection is not None:
             self.connection.send(Numbered(self._outbox.clock.tick(), *one))
 
     def _forget(self) -> None:
@@ -147,9 +147,14 @@ class NumberedOutput(OutputChannel):
 
     def receiver_moved(self, attempt: AttemptId) -> None:
         """Another attempt of the receiver starts: what an earlier one has accepted does not count any more."""
-        self._receiver = max(self._receiver, attempt)
-        if self.accepted_by < self._receiver:
+        if not self._is_former(attempt):
+            self._receiver = attempt
+        if self.accepted_by is None or self._is_former(self.accepted_by):
             self._hang_up()
+
+    def _is_former(self, attempt: AttemptId) -> bool:
+        """Whether a later attempt of the receiver is known."""
+        return self._receiver is not None and attempt < self._receiver
 
     def _hang_up(self) -> None:
         if self.connection is not None:
@@ -166,7 +171,7 @@ class NumberedOutput(OutputChannel):
     def _ended(self, reason: str) -> None:
         """Whatever ended the connection: an attempt of the receiver will accept again."""
         self.connection = None
-        self.accepted_by = AttemptId(0)
+        self.accepted_by = None
         if not self._closed:
             self._retry()
 
@@ -185,7 +190,7 @@ class NumberedOutput(OutputChannel):
             self._hang_up()
 
     def _accept(self, welcome: Welcome) -> None:
-        if welcome.attempt < self._receiver:
+        if self._is_former(welcome.attempt):
             self._hang_up()
             return
         self._receiver = self.accepted_by = welcome.attempt

@@ -7,8 +7,8 @@ import pytest
 from cutproof.reference_impl.core.lifecycle.closing import Asked, close_step, requests
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import SetTimer, Transact
-from cutproof.reference_impl.core.vocabulary.ends import Closure, Status
-from cutproof.reference_impl.core.vocabulary.events import Answered
+from cutproof.reference_impl.core.vocabulary.ends import Status
+from cutproof.reference_impl.core.vocabulary.events import Answered, Closure
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.stages import (
     Closing,

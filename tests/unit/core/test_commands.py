@@ -8,7 +8,7 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary.causes import JobClosed
 from cutproof.reference_impl.core.vocabulary.effects import Discard, EndJob, Return, SaveJob
-from cutproof.reference_impl.core.vocabulary.ends import JobEnd
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Terminate, Trigger
@@ -190,7 +190,7 @@ def test_what_waits_when_the_job_ends_is_answered() -> None:
     job.command("cancel", number=10)
     job.saved()
     effects = job.saved()
-    assert of(Return, effects) == [Return(10), Return(9, cause=JobClosed("cancelled"))]
+    assert of(Return, effects) == [Return(10), Return(9, cause=JobClosed(Status.CANCELLED))]
     assert end(effects) == ("cancelled", None, "by its user")
 
 
@@ -274,7 +274,7 @@ def test_cancel_while_what_is_durable_is_read_waits_until_it_is() -> None:
 def test_cancel_answers_the_savepoint_that_it_ends() -> None:
     job = CoordinatorRig().up()
     job.command("savepoint")
-    assert of(Return, job.command("cancel", number=10)) == [Return(9, cause=JobClosed("cancelled"))]
+    assert of(Return, job.command("cancel", number=10)) == [Return(9, cause=JobClosed(Status.CANCELLED))]
     assert job.saved() == [], "its id is durable by now, but nobody wants it"
     assert answer(job.saved()) == (10, None, "")
 

@@ -14,7 +14,8 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     SetTimer,
     Transact,
 )
-from cutproof.reference_impl.core.vocabulary.ends import Closure, JobEnd, Status
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
+from cutproof.reference_impl.core.vocabulary.events import Closure
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Terminate, Trigger
 from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.state import TaskState
@@ -250,5 +251,5 @@ def test_a_savepoint_that_is_under_way_when_the_job_ends_is_answered() -> None:
     job.ack(2)
     job.stored(2)
     effects = job.finished()
-    assert of(Return, effects) == [Return(9, cause=JobClosed("finished"))]
+    assert of(Return, effects) == [Return(9, cause=JobClosed(Status.FINISHED))]
     assert end(effects) == ("finished", 2, "")

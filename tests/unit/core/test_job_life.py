@@ -7,9 +7,10 @@ from itertools import product
 import pytest
 
 from cutproof.reference_impl.core.lifecycle.job_life import MAY_FOLLOW, JobLife, place_of
-from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
-from cutproof.reference_impl.core.vocabulary.ends import Closure, JobEnd, Status
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, HeartbeatMissed
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.events import Closure
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.stages import (
     AwaitingRecord,
@@ -39,9 +40,9 @@ STAGES: tuple[Stage, ...] = (
     Saving(None),
     Deploying(None, LOST),
     Working(),
-    Restarting("lost"),
+    Restarting(HeartbeatMissed()),
     *(
-        PartialFailover(LOST, "lost", step)
+        PartialFailover(LOST, HeartbeatMissed(), step)
         for step in (Delayed(), AwaitingRecord(), Renumbered(None), Starting(None, LOST))
     ),
     Terminating(None, JobEnd.FINISH, LOST),

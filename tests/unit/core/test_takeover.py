@@ -15,8 +15,8 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Sweep,
     Transact,
 )
-from cutproof.reference_impl.core.vocabulary.ends import Closure, JobEnd, Status
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
+from cutproof.reference_impl.core.vocabulary.events import Closure, CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.messages import Terminate
 from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning, AttemptStarted, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryListing, RetryTerminate

@@ -23,14 +23,16 @@ class FakeNode:
     """A node as the coordinator knows one."""
 
     def __init__(
-        self, process: CoordinatorProcess, name: str = "node-0", incarnation: int = 0, *, attempt: int = 0
+        self, process: CoordinatorProcess, name: str = "node-0", incarnation: int = 0, *, attempt: int | None = None
     ) -> None:
         homes = process.world.coordination.processes
         self.tasks = [task for task in homes if homes[task] == name]
         self.peer = process.connect(CONTROL)
-        self.peer.send(f.Hello(now(), name, incarnation, dict.fromkeys(self.tasks, AttemptId(attempt)), 0))
+        live = AttemptId(attempt) if attempt is not None else None
+        hello = f.Hello(now(), name, incarnation, dict.fromkeys(self.tasks, live), 0)
+        self.peer.send(hello)
         known = process.world.control.connections
-        until(lambda: any((one.process, one.incarnation) == (name, incarnation) for one in list(known)))
+        until(lambda: any(one.hello == hello for one in list(known)))
 
     def deployed(self, attempt: int) -> None:
         for task in self.tasks:

@@ -73,7 +73,7 @@ def upstream(node: Node, attempt: int = 1, channel: str = INTO) -> Peer:
 
 def test_it_sends_hello_and_then_heartbeats(node: Node) -> None:
     hello = node.coordinator.expect(f.Hello)
-    assert (hello.process, hello.incarnation, hello.attempts) == ("node-0", 0, {MAP: 0})
+    assert (hello.process, hello.incarnation, hello.attempts) == ("node-0", 0, {MAP: None})
     for _ in range(3):
         node.coordinator.expect(f.Heartbeat)
 

@@ -24,9 +24,9 @@ def test_the_older_of_two_senders_is_shut_out(rig: Rig) -> None:
     rig.knows(another)
     push(zombie, 7)
     push(another, 0)
-    rig.until(lambda: len(receiver.queue) == 1 and not zombie.accepted_by)
-    rig.passes(30_000, unless=lambda: zombie.accepted_by > 0)
-    assert not zombie.accepted_by
+    rig.until(lambda: len(receiver.queue) == 1 and zombie.accepted_by is None)
+    rig.passes(30_000, unless=lambda: zombie.accepted_by is not None)
+    assert zombie.accepted_by is None
     assert queued(receiver) == [record(0)]
     assert receiver.sender_attempt == 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.decisions.in_flight import Capture
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Idle, Watermark
-from cutproof.reference_impl.driver.inputs import RESTORED
+from cutproof.reference_impl.driver.inputs import before_all_times
 from cutproof.reference_impl.driver.queues import first_to_arrive
 from unit.processes.ends import Ends, record
 
@@ -91,7 +91,7 @@ def test_what_is_put_back_waits_for_no_stalled_network(ends: Ends) -> None:
     receiver = ends.receiver()
     receiver.stalled_until = ends.loop.now + 1_000_000
     receiver.refill((record(1),), IN_FRONT)
-    assert first_to_arrive((receiver,), (False,)) == (RESTORED, 0)
+    assert first_to_arrive((receiver,), (False,)) == (before_all_times(0), 0)
 
 
 def test_the_log_has_what_is_put_back(ends: Ends) -> None:

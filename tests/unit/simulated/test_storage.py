@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.causes import NotStored, StopFailed
-from cutproof.reference_impl.core.vocabulary.ends import Closure, Status
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.events import Closure, CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.driver.ports import Files, Jobs
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs

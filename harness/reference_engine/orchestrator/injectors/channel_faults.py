@@ -196,7 +196,7 @@ class ChannelFaults:
         if not self._is_there(channel):
             return False
         facts = self._context.facts
-        return all(facts.attempt_of(end) for end in self._context.placement.channels[channel])
+        return all(facts.attempt_of(end) is not None for end in self._context.placement.channels[channel])
 
     @property
     def _proxies(self) -> ProxyServer:

@@ -252,7 +252,7 @@ class Disturbances:
         database = context.services.database if context.config.sink.store == DATABASE else None
         if database is None or not database.pid:
             return False
-        if not any(context.facts.attempt_of(sink) for sink in context.placement.sinks):
+        if not any(context.facts.attempt_of(sink) is not None for sink in context.placement.sinks):
             return False
         context.journal.saw(o.Outage(fault, True))
         database.kill()
