@@ -100,8 +100,7 @@ class CoordinatorRunner:
         self.machine = machine
         self.alive = True
         self.name = TaskId("coordinator")
-        self.attempt = AttemptId(0)
-        self.applied = 0
+        self.attempt: AttemptId | None = None
         self._clear_at = 0
         self._timers = Timers(world.loop, self._due)
 
@@ -156,7 +155,7 @@ class CoordinatorRunner:
         ListSnapshots: lambda self, effect: self.world.records.list_snapshots(self),
         SetTimer: lambda self, effect: self._timers.set(effect),
         **dict.fromkeys(get_args(AnyNote), _note),
-        Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request),
+        Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request, 0),
         Return: lambda self, effect: self.world.command_returned(effect),
         EndJob: lambda self, effect: self.world.job_ended(effect),
     }

@@ -32,6 +32,7 @@ from ..trace import TaskLog
 from .numbered import DurableDeterminants, NumberedIn, NumberedOut
 from .ports import Outbound
 from .runner import TaskRunner, TaskWorld
+from .shipping import ship
 
 
 class LocalRunner(TaskRunner):
@@ -139,7 +140,7 @@ class LocalRunner(TaskRunner):
         if isinstance(snapshot, Persist):
             self.world.stores.persist(self, snapshot)
         else:
-            self.world.stores.ship(self, snapshot)
+            ship(self, snapshot)
 
     def _take_record(self, number: int, channel: NumberedIn, record: Record) -> None:  # type: ignore[override]
         self._take_down((number, channel.took()))

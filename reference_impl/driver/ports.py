@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..core.vocabulary.causes import AnyCause
-from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.events import CompletedSnapshot, Event, JobRecord
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Element, ToCoordinator, ToTask
@@ -205,14 +204,11 @@ class Actor(Protocol):
     def name(self) -> TaskId: ...
 
     @property
-    def attempt(self) -> AttemptId: ...
+    def attempt(self) -> AttemptId | None:
+        """None: a coordinator."""
 
     @property
     def alive(self) -> bool: ...
-
-    @property
-    def applied(self) -> int:
-        """How many records it has applied."""
 
     def deliver(self, event: Event, owed_to: int | None = None) -> None:
         """Take an answer: at once, or as soon as it does not stand still.  `owed_to`: the fault without which it would
@@ -223,16 +219,10 @@ class Attempt(Actor, Protocol):
     """A task's attempt, as stores see it: it can stand still, and it can fail."""
 
     @property
+    def attempt(self) -> AttemptId: ...
+
+    @property
     def paused(self) -> bool: ...
-
-    def unread(self) -> None:
-        """The record that it read last does not count."""
-
-    def perform(self, effects: list[Effect] | tuple[Effect, ...]) -> None:
-        """Carry out what it made wait for a durable write."""
-
-    def thaw(self) -> None:
-        """The synchronous snapshot for which it stood still is written, or has failed."""
 
     def fail(self, cause: AnyCause) -> None:
         """It has failed by itself."""

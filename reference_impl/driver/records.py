@@ -10,7 +10,8 @@ from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
 from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
 from ..core.vocabulary.state import text
 from .arms import Arms
-from .ports import Actor, Files, Jobs, Site
+from .points import Mortal
+from .ports import Files, Jobs, Site
 from .stores import Resolving
 
 
@@ -33,7 +34,7 @@ class RecordsWorld(Site, Protocol):
         """A checkpoint's record is durable, so the checkpoint is complete."""
 
 
-class Writer(Actor, Protocol):
+class Writer(Mortal, Protocol):
     """The coordinator for which records are written."""
 
     def feed(self, event: Event) -> None: ...

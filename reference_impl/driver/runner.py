@@ -16,39 +16,19 @@ from .. import observed as o
 from ..core.operators.watermarks import END_OF_TIME
 from ..core.protocol.source import SourceTask, place_of
 from ..core.protocol.task import NO_CHECKPOINT, Task
-from ..core.vocabulary.causes import AnyCause, raised
-from ..core.vocabulary.effects import (
-    Advanced,
-    AppendToLog,
-    Block,
-    Effect,
-    Fail,
-    Fetch,
-    Load,
-    LoadPositions,
-    Mail,
-    Open,
-    Overtake,
-    Persist,
-    PollAgain,
-    Refill,
-    Report,
-    Rest,
-    Restored,
-    SavePosition,
-    Send,
-    SetTimer,
-    Ship,
-    SnapshotTaken,
-    Sync,
-    TimeEnded,
-    Transact,
-    Trim,
-    TrimLog,
-    Unblock,
-    WakeAt,
+from ..core.vocabulary import effects as e
+from ..core.vocabulary.causes import AnyCause, SplitTaken, raised
+from ..core.vocabulary.effects import Effect, SavePosition, Send
+from ..core.vocabulary.events import (
+    Arrived,
+    BarrierOvertook,
+    Event,
+    Mailed,
+    OutputsOvertaken,
+    PersistFailed,
+    Poll,
+    Ticked,
 )
-from ..core.vocabulary.events import Arrived, BarrierOvertook, Event, Mailed, OutputsOvertaken, Poll, Ticked
 from ..core.vocabulary.messages import Ack, Barrier, Element, EndOfData, EndOfPartition, Record, Running
 from ..core.vocabulary.state import text
 from ..trace import TaskLog
@@ -58,6 +38,7 @@ from .mailbox import Mailbox, WakeUp
 from .ports import Faults, Inbound, Outbound, Reports, Site
 from .queues import NEVER, first_to_arrive, most_urgent
 from .sessions import Sessions
+from .shipping import ship
 from .spills import Spills
 from .stores import Stores
 from .timeline import show_taken
@@ -295,10 +276,6 @@ class TaskRunner:
             self._reaches("record-read", "after")
         self.schedule(self._next_poll)
 
-    def unread(self) -> None:
-        """The record that it read last does not count: a newer attempt reads the split."""
-        self.log.reads.pop()
-
     def _note_read(self, record: Record) -> None:
         self.log.reads.append(place_of(record.origin))
         if self._detailed:
@@ -450,7 +427,7 @@ class TaskRunner:
         if not outbox:
             self._schedule_when_free()
 
-    def _overtake(self, effect: Overtake) -> None:
+    def _overtake(self, effect: e.Overtake) -> None:
         """Put barriers into the outputs in front of the waiting elements, and report these to the machine."""
         passed: dict[int, tuple[Element, ...]] = {}
         for number in effect.channels:
@@ -463,90 +440,103 @@ class TaskRunner:
                 return
         self.feed(OutputsOvertaken(effect.barrier.checkpoint, passed))
 
-    def _open(self, effect: Open) -> None:
+    def _open(self, effect: e.Open) -> None:
         self.opened = True
         self.schedule(self._loop.now)
 
-    def _rest(self, effect: Rest) -> None:
+    def _rest(self, effect: e.Rest) -> None:
         self.polling = False
 
-    def _poll_again(self, effect: PollAgain) -> None:
+    def _poll_again(self, effect: e.PollAgain) -> None:
         self.polling = True
         self._schedule_when_free()
 
-    def _block(self, effect: Block) -> None:
+    def _block(self, effect: e.Block) -> None:
         self.blocked[effect.channel] = True
 
-    def _unblock(self, effect: Unblock) -> None:
+    def _unblock(self, effect: e.Unblock) -> None:
         self.blocked[effect.channel] = False
         self._schedule_when_free()
 
-    def _refill(self, effect: Refill) -> None:
+    def _refill(self, effect: e.Refill) -> None:
         channel, capture = self.inputs[effect.channel], self.task.parts.capture
         ask(self, lambda: channel.refill(effect.elements, capture.handed_over, effect.replays))
 
-    def _set_timer(self, effect: SetTimer) -> None:
+    def _set_timer(self, effect: e.SetTimer) -> None:
         if self._timers is None:
             self._timers = Timers(self._loop, self.deliver)
         self._timers.set(effect)
 
-    def _taken(self, effect: SnapshotTaken) -> None:
+    def _taken(self, effect: e.SnapshotTaken) -> None:
         if self._reaches("snapshot-taken", "before"):
             mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
             self.world.observer.saw(mark)
             self.newest_mark = (effect.checkpoint, self.done)
             self._reaches("snapshot-taken", "after")
 
-    def _restored(self, effect: Restored) -> None:
+    def _restored(self, effect: e.Restored) -> None:
         if self._reaches("state-loaded", "before"):
             self.world.observer.saw(o.StateRestored(self.log.run, effect.checkpoint, text(effect.state)))
             self._reaches("state-loaded", "after")
 
-    def _report(self, effect: Report) -> None:
-        message = effect.message
-        point = REPORTED_AT.get(type(message))
-        if point not in self._points.watched:
-            self.world.control.to_coordinator(self.name, message)
-        elif self._points.reach(point, self.name, "before", self):
-            self.world.control.to_coordinator(self.name, message)
-            self._points.reach(point, self.name, "after", self)
+    def _report(self, effect: e.Report) -> None:
+        point = REPORTED_AT.get(type(effect.message))
+        if point is None or self._reaches(point, "before"):
+            self.world.control.to_coordinator(self.name, effect.message)
+            if point is not None:
+                self._reaches(point, "after")
 
-    def _persist(self, effect: Persist) -> None:
+    def _persist(self, effect: e.Persist) -> None:
         self.frozen = effect.synchronous
         self.world.stores.persist(self, effect)
 
-    def _ship(self, effect: Ship) -> None:
+    def _ship(self, effect: e.Ship) -> None:
         self.frozen = effect.synchronous
-        self.world.stores.ship(self, effect)
+        ship(self, effect)
+
+    def written(self, snapshot: e.Persist, failed: PersistFailed | None) -> None:
+        if snapshot.synchronous:
+            self.thaw()
+        if failed is None:
+            self.perform(snapshot.then)
+        else:
+            self.deliver(failed)
+
+    def _save_position(self, effect: SavePosition) -> None:
+        if self.world.stores.save_position(effect, self.attempt):
+            self.perform(effect.then)
+        else:  # a newer attempt reads the split: the record that was read last does not count
+            self.log.reads.pop()
+            self.fail(SplitTaken())
 
     handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
-        Block: _block,
-        Unblock: _unblock,
-        Overtake: _overtake,
-        Refill: _refill,
-        Open: _open,
-        Rest: _rest,
-        PollAgain: _poll_again,
-        Mail: lambda self, effect: self._mailbox.post(effect),
-        WakeAt: lambda self, effect: self._mailbox.wake_at(effect),
-        SetTimer: _set_timer,
-        SnapshotTaken: _taken,
-        Restored: _restored,
-        Report: _report,
-        Persist: _persist,
-        Ship: _ship,
-        LoadPositions: lambda self, effect: self.world.stores.load_positions(self, effect.splits),
-        AppendToLog: lambda self, effect: self.world.spills.append(self, effect),
-        Sync: lambda self, effect: self.world.spills.sync(self, effect),
-        TrimLog: lambda self, effect: self.world.spills.trim(effect),
-        Fetch: lambda self, effect: self.world.spills.fetch(self, effect),
-        SavePosition: lambda self, effect: self.world.stores.save_position(self, effect),
-        Trim: lambda self, effect: self.world.stores.trim(effect),
-        Fail: lambda self, effect: self.fail(effect.cause),
-        Advanced: lambda self, effect: self.world.observer.saw(o.TimeAdvanced(self.log.run, effect.time)),
-        TimeEnded: lambda self, effect: self.world.observer.saw(o.Ticked(self.log.run, END_OF_TIME)),
-        Load: lambda self, effect: self.world.stores.load(self, effect.handle),
-        Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request),
+        e.Block: _block,
+        e.Unblock: _unblock,
+        e.Overtake: _overtake,
+        e.Refill: _refill,
+        e.Open: _open,
+        e.Rest: _rest,
+        e.PollAgain: _poll_again,
+        e.Mail: lambda self, effect: self._mailbox.post(effect),
+        e.WakeAt: lambda self, effect: self._mailbox.wake_at(effect),
+        e.SetTimer: _set_timer,
+        e.SnapshotTaken: _taken,
+        e.Restored: _restored,
+        e.Report: _report,
+        e.Persist: _persist,
+        e.Ship: _ship,
+        e.LoadPositions: lambda self, effect: self.world.stores.load_positions(self, effect.splits),
+        e.AppendToLog: lambda self, effect: self.world.spills.append(self, effect),
+        e.Sync: lambda self, effect: self.world.spills.sync(self, effect),
+        e.TrimLog: lambda self, effect: self.world.spills.trim(effect),
+        e.Fetch: lambda self, effect: self.world.spills.fetch(self, effect),
+        SavePosition: _save_position,
+        e.Trim: lambda self, effect: self.world.stores.trim(effect),
+        e.Fail: lambda self, effect: self.fail(effect.cause),
+        e.Advanced: lambda self, effect: self.world.observer.saw(o.TimeAdvanced(self.log.run, effect.time)),
+        e.TimeEnded: lambda self, effect: self.world.observer.saw(o.Ticked(self.log.run, END_OF_TIME)),
+        e.Load: lambda self, effect: self.world.stores.load(self, effect.handle),
+        e.Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request, self.applied),
     }
     """The effects, except `Send`."""
 

@@ -58,8 +58,9 @@ class Sessions:
         self._expired: dict[str, int] = {}
         """by name: transactions that a fault made the store abort, and the fault"""
 
-    def send(self, asker: Actor, number: int, request: AnyRequest) -> None:
-        """Send a request; `Answered(number, …)` follows, for some kinds only if they are refused."""
+    def send(self, asker: Actor, number: int, request: AnyRequest, applied: int) -> None:
+        """Send a request; `Answered(number, …)` follows, for some kinds only if they are refused.  `applied`: how many
+        records the asker has applied."""
         point = POINTS.get(type(request))
         if point is not None and not self.world.points.reach(point, asker.name, "before", asker):
             return
@@ -72,7 +73,7 @@ class Sessions:
             arrival += self.world.perturbations.late(f"transaction {asker.name}")
         arrival = max(arrival, self._clear_at.get(asker.name, 0))
         self._clear_at[asker.name] = arrival
-        loop.at(arrival, self._arrive, (asker, number, asker.applied), request)
+        loop.at(arrival, self._arrive, (asker, number, applied), request)
         if point is not None:
             self.world.points.reach(point, asker.name, "after", asker)
 

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
 from .. import observed as o
-from ..core.vocabulary.causes import SnapshotTorn, SplitTaken
-from ..core.vocabulary.effects import Persist, SavePosition, Ship, Trim
+from ..core.vocabulary.causes import SnapshotTorn
+from ..core.vocabulary.effects import Persist, SavePosition, Trim
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
-from ..core.vocabulary.ids import Handle
+from ..core.vocabulary.ids import AttemptId, Handle
 from .arms import Arms
 from .asking import ask
-from .ports import Attempt, Draft, Faults, Files, Jobs, Reports, Site
+from .ports import Attempt, Draft, Faults, Files, Jobs, Site
 
 
 class StoresWorld(Site, Faults, Protocol):
     """What writers and readers of snapshots need of their world."""
-
-    @property
-    def control(self) -> Reports: ...
 
     @property
     def spills(self) -> Resolving: ...
@@ -35,6 +30,13 @@ class Resolving(Protocol):
         """The text of a state with the rows to which it refers."""
 
 
+class Writer(Attempt, Protocol):
+    """Whose snapshots are written."""
+
+    def written(self, snapshot: Persist, failed: PersistFailed | None) -> None:
+        """The write is over: the snapshot is durable, or nothing of it is."""
+
+
 class Write:
     """A snapshot write under way: first written, then synced; only then is it durable.
 
@@ -45,7 +47,7 @@ class Write:
 
     __slots__ = ("draft", "effect", "runner", "torn_by")
 
-    def __init__(self, runner: Attempt, effect: Persist) -> None:
+    def __init__(self, runner: Writer, effect: Persist) -> None:
         self.runner = runner
         self.effect = effect
         self.draft: Draft | None = None
@@ -63,7 +65,7 @@ class Stores:
         self.arms = arms
         self.writing: list[Write] = []
 
-    def persist(self, runner: Attempt, effect: Persist) -> None:
+    def persist(self, runner: Writer, effect: Persist) -> None:
         write = Write(runner, effect)
         world = self.world
         late = world.perturbations.late(f"write {runner.name}") if world.perturbations.any else 0
@@ -122,43 +124,22 @@ class Stores:
         self.world.observer.saw(o.SnapshotStored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen))
         self._persisted(runner, effect)
 
-    def _persisted(self, runner: Attempt, effect: Persist) -> None:
+    def _persisted(self, runner: Writer, effect: Persist) -> None:
         """Notify the writer, if it is alive, as soon as it does not stand still."""
         if not runner.alive:
             return
         if runner.paused:
             self.world.loop.after(self.world.settings.snapshot_write_us, self._persisted, runner, effect)
             return
-        if effect.synchronous:
-            runner.thaw()
-        runner.perform(effect.then)
+        runner.written(effect, None)
         self.world.points.reach("snapshot-persisted", runner.name, "after", runner)
 
     @staticmethod
     def _fail(write: Write, reason: str) -> None:
         """Nothing is stored; notify the writer."""
-        if write.effect.synchronous:
-            write.runner.thaw()
-        write.runner.deliver(PersistFailed(write.effect.checkpoint, reason))
+        write.runner.written(write.effect, PersistFailed(write.effect.checkpoint, reason))
 
-    def ship(self, runner: Attempt, effect: Ship) -> None:
-        """With snapshots in the coordinator's memory, only their encoding takes time here."""
-        self.world.loop.after(self.world.settings.snapshot_write_us // 4, self._shipped, runner, effect)
-
-    def _shipped(self, runner: Attempt, effect: Ship) -> None:
-        if not runner.alive:
-            return
-        if effect.synchronous:
-            runner.thaw()
-        if self.world.points.reach("ack-sent", runner.name, "before", runner):
-            state = ask(runner, effect.snapshot.materialise)
-            if state is None:
-                return
-            ack = msgspec.structs.replace(effect.ack, state=state)
-            self.world.control.to_coordinator(runner.name, ack)
-            self.world.points.reach("ack-sent", runner.name, "after", runner)
-
-    def forget(self, runner: Attempt, orderly: bool) -> None:
+    def forget(self, runner: Writer, orderly: bool) -> None:
         """A writer has ended, and its unwritten bytes are lost; one that was cancelled also deletes
         its unsynced files."""
         self.lose(lambda one: one.runner is runner and (orderly or one.draft is None))
@@ -189,12 +170,9 @@ class Stores:
         except CorruptSnapshot as error:
             runner.deliver(LoadFailed(str(error)))
 
-    def save_position(self, runner: Attempt, effect: SavePosition) -> None:
-        if self.jobs.save_position(effect.split, effect.position, runner.attempt):
-            runner.perform(effect.then)
-        else:
-            runner.unread()
-            runner.fail(SplitTaken())
+    def save_position(self, effect: SavePosition, attempt: AttemptId) -> bool:
+        """Whether the position is saved: no newer attempt reads the split."""
+        return self.jobs.save_position(effect.split, effect.position, attempt)
 
     def trim(self, effect: Trim) -> None:
         self.jobs.trim(effect.split, effect.offset)

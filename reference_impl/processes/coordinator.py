@@ -199,9 +199,9 @@ class Nodes:
         former = 0 < hello.job < self.world.job_number
         if former:
             guest.send(JobOver(self.world.clock.tick(), hello.job))
-        for task, live in hello.attempts.items():
-            if live is not None and not former:
-                self._deployed[task] = (live, guest)
+        for task, living in hello.attempts.items():
+            if living is not None and not former:
+                self._deployed[task] = (living, guest)
             waiting = self._waiting.pop(task, None)
             if waiting is not None and waiting.attempt == self.world.attempt_of(task):
                 self._deliver(task, waiting)
