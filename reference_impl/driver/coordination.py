@@ -40,7 +40,7 @@ POINTS: Mapping[type[Note], str] = {
 
 
 class JobMachine(Protocol):
-    """A coordinator's machine, `core.protocol.coordinator`, as drivers see it."""
+    """A coordinator's machine, `core.lifecycle.coordinator`, as drivers see it."""
 
     @property
     def job(self) -> int: ...

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from .. import observed as o
-from ..core.protocol.coordinator import Coordinator
+from ..core.lifecycle.coordinator import Coordinator
 from ..core.vocabulary.causes import AnyCause, HeartbeatMissed, JobHasEnded, ProcessGone
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.errors import expect

@@ -15,7 +15,7 @@ from ..core.decisions.parts import Parts
 from ..core.extensions.direct_sink import Identity
 from ..core.job.config import Config
 from ..core.job.topology import JobGraph
-from ..core.protocol.coordinator import Coordinator
+from ..core.lifecycle.coordinator import Coordinator
 from ..core.protocol.source import SplitLog
 from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return

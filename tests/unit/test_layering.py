@@ -130,7 +130,7 @@ def test_every_rule_has_a_planted_offence() -> None:
             "from pyspark.sql import SparkSession\nfrom ...model import workload",
         ),
         ("reference_impl/driver/perturbations.py", "import random"),
-        ("reference_impl/core/protocol/coordinator.py", "from ..lifecycle.regions import RegionalFailover"),
+        ("reference_impl/core/lifecycle/coordinator.py", "from ..extensions.enumerator import SplitAssignment"),
         ("reference_impl/core/a.py", "s = {1}\nfor x in sorted(s): f(x)\nok = any(x > 1 for x in s)\nd = {}\nd.pop(1)"),
         ("harness/subject/run.py", "import time\nfor x in {1, 2}: print(hash(x))"),
     ],

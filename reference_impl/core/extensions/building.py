@@ -8,7 +8,6 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.task_spec import TaskSpec
 from ..job.topology import EventTime
-from ..lifecycle.reading import Reading
 from ..operators.operator_work import OperatorWork
 from ..operators.operators import Operator
 from ..protocol.input_task import InputTask, Work
@@ -18,6 +17,7 @@ from .committing import Committer, CommitterBehind, GlobalCommitter
 from .direct_sink import DirectSink, Identity
 from .event_time import InputEventTime, SourceEventTime, TimedWork
 from .persistent import Ledger
+from .reading import Reading
 from .split_reader import SplitReader
 from .unaligned import Unaligned
 

@@ -43,7 +43,6 @@ from ..vocabulary.notes import AttemptRunning, AttemptStarted
 from ..vocabulary.stages import (
     Deploying,
     Listing,
-    PartialFailover,
     Restarting,
     Saving,
     Working,
@@ -102,17 +101,6 @@ class Execution:
         self._restarts = 0
         self._closure: Closure | None = None
         """what a former coordinator decided"""
-
-    # -- the stage -----------------------------------------------------------------
-
-    @property
-    def all_tasks_run(self) -> bool:
-        return type(self._life.stage) is Working
-
-    @property
-    def runs_at_least_in_part(self) -> bool:
-        """All tasks run, or all but those of a partial failover."""
-        return type(self._life.stage) in (Working, PartialFailover)
 
     # -- taking over ---------------------------------------------------------------
 

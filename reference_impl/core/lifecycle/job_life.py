@@ -69,6 +69,15 @@ class JobLife:
     def stage(self) -> Stage:
         return self._stage
 
+    @property
+    def all_tasks_run(self) -> bool:
+        return type(self._stage) is Working
+
+    @property
+    def runs_at_least_in_part(self) -> bool:
+        """All tasks run, or all but those of a partial failover."""
+        return type(self._stage) in (Working, PartialFailover)
+
     def enter(self, stage: Stage) -> None:
         """Begin a stage, or go on in the present one; raises ProtocolViolated if it may not follow."""
         before, after = place_of(self._stage), place_of(stage)

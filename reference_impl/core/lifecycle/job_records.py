@@ -5,6 +5,8 @@ What follows a save is a value, so that it can be read and compared.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
@@ -86,6 +88,12 @@ class JobRecords:
             closure=closure,
         )
         return [SaveJob(record)]
+
+    def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
+        return self.save(TriggerCheckpoint(checkpoint))
+
+    def save_before(self, effects: Sequence[Effect]) -> list[Effect]:
+        return self.save(Perform(tuple(effects)))
 
     def saved(self, version: int) -> Then | None:
         """A version is durable: what follows."""

@@ -5,17 +5,20 @@ Dataflows" (arXiv:1506.08603); Gray, "Notes on Data Base Operating Systems" (197
 as Flink's do, by its documentation: a barrier is the request to prepare, and a complete checkpoint the decision.  Where
 each rule stands:
 
-ABS-1  trigger, position, barrier   coordinator.py: Coordinator._create_checkpoint, Coordinator._trigger_checkpoint
+ABS-1  trigger, position, barrier   checkpoint_coordinator.py: CheckpointCoordinator.create_checkpoint,
+                                    CheckpointCoordinator.trigger_checkpoint
                                     source.py: SourceTask.on_trigger, SourceTask._snapshot_and_barrier
                                     ../decisions/tasks.py: SourceCut.steps (position first)
 ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
                                     input_task.py: InputTask._on_barrier, InputTask._snapshot_and_barrier
                                     ../operators/operator_work.py: OperatorWork.snapshot (rows held back)
 ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.create
-                                    coordinator.py: Coordinator._on_interval_over, Coordinator._after_abort
+                                    checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
+                                    CheckpointCoordinator._after_abort
 ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
                                     Checkpoints._awaiting, Checkpoints._reject (late, or of an older attempt)
-                                    coordinator.py: Coordinator._on_stored, Coordinator._notify
+                                    checkpoint_coordinator.py: CheckpointCoordinator.on_stored,
+                                    CheckpointCoordinator._notify
 ABS-5  what a snapshot holds        task.py: Task.state_without_heap    input_task.py: InputTask.current_snapshot
                                     source.py: SourceTask.state_without_heap    checkpoints.py: Checkpoints._record_of
                                     ../decisions/compatibility.py: refusal (a record that lacks a state)
@@ -25,7 +28,8 @@ ABS-6  failure and recovery         ../lifecycle/execution.py: Execution.on_lost
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
                                     source.py: SourceTask._read, SourceTask.restore (at-most-once saves its
                                     position before it sends, and does not rewind)
-                                    coordinator.py: Coordinator._on_all_running (at-most-once has no checkpoints)
+                                    checkpoint_coordinator.py: CheckpointCoordinator.on_all_running
+                                    (at-most-once has no checkpoints)
                                     ../job/config.py: Config.check
 ABS-8  asynchronous snapshots       task.py: Task.persist_when_complete, Task.persist
                                     input_task.py: InputTask.current_snapshot    ../decisions/tasks.py: Copying

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.protocol.coordinator import Coordinator
+from cutproof.reference_impl.core.lifecycle.coordinator import Coordinator
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,

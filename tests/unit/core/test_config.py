@@ -7,7 +7,7 @@ import pytest
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.protocol.coordinator import Coordinator
+from cutproof.reference_impl.core.lifecycle.coordinator import Coordinator
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from unit.core.coordinator_rig import CoordinatorRig
 

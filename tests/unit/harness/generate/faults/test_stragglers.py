@@ -20,7 +20,7 @@ from cutproof.harness.scenario.layout import layout_of
 from cutproof.harness.scenario.model import Resume, Scenario
 from cutproof.harness.subject.run import run
 from cutproof.reference_impl.core.decisions.fencing import Fencing
-from cutproof.reference_impl.core.protocol.coordinator import Coordinator
+from cutproof.reference_impl.core.lifecycle.coordinator import Coordinator
 from cutproof.reference_impl.core.vocabulary.effects import Effect
 from cutproof.reference_impl.core.vocabulary.events import Event, Received
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId

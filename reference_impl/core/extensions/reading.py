@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from ..decisions.parts import Parts
 from ..decisions.redistribution import Share
-from ..extensions.in_flight import with_rows
-from ..extensions.persistent import referred_to
-from ..extensions.rescale import Gathering
 from ..job.task_spec import TaskSpec
 from ..vocabulary.effects import Effect, Fetch, Load
 from ..vocabulary.errors import expect
 from ..vocabulary.messages import Deploy, Element, Piece
 from ..vocabulary.state import Ref, TaskState
+from .in_flight import with_rows
+from .persistent import referred_to
+from .rescale import Gathering
 
 
 class Reading:

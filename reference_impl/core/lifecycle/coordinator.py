@@ -1,0 +1,343 @@
+"""The coordinator of a job: its checkpoints, its attempts, its commands, and its end.
+
+One coordinator lives at a time.  A coordinator that takes over reads what is durable: the job's record and the complete
+snapshots (ABS-6).  This file puts together what a coordinator is made of, and says what becomes of each event.  The
+checkpoints are in `protocol.checkpoint_coordinator`, the attempts and their failures in `execution`, and the end is in
+`job_ending`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..decisions.parts import Parts
+from ..extensions.enumerator import SplitAssignment
+from ..extensions.local_recovery import check as check_local
+from ..job.config import Config
+from ..job.topology import JobGraph
+from ..protocol.checkpoint_coordinator import CheckpointCoordinator
+from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
+from ..protocol.task_tracking import Attempts, TaskEnds
+from ..vocabulary.causes import (
+    CancelledByUser,
+    JobHasEnded,
+    JobIsEnding,
+    NoSnapshots,
+    SomeInputEnded,
+)
+from ..vocabulary.effects import Effect, Return
+from ..vocabulary.ends import JobEnd, Status
+from ..vocabulary.errors import Handlers
+from ..vocabulary.events import (
+    Answered,
+    Closure,
+    Commanded,
+    CommandKind,
+    CompletedSnapshot,
+    CoordinatorStarted,
+    Event,
+    JobSaved,
+    Received,
+    SnapshotsListed,
+    SnapshotStored,
+    StoreFailed,
+    TaskLost,
+    TimerFired,
+)
+from ..vocabulary.ids import AttemptId, CheckpointId
+from ..vocabulary.messages import (
+    Ack,
+    Ask,
+    Assigned,
+    Decline,
+    Finished,
+    InputEnded,
+    Running,
+    SplitMessage,
+)
+from ..vocabulary.stages import Closing, Ended, Listing, Stage, Terminating
+from ..vocabulary.timeouts import (
+    CheckpointInterval,
+    CheckpointTimeout,
+    DeployTimeout,
+    MinimumPause,
+    RestartDelay,
+    RetryAssignments,
+    RetryFence,
+    RetryListing,
+    RetryTerminate,
+    RetryTerminateTasks,
+    SplitAppears,
+)
+from .execution import Execution
+from .job_ending import JobEnding
+from .job_life import JobLife
+from .job_records import Close, DeployAll, DeployPart, JobRecords, Perform, TriggerCheckpoint
+
+FIRST_ATTEMPT = AttemptId(1)
+FIRST_CHECKPOINT = CheckpointId(1)
+
+
+class Coordinator:
+    """The coordinator of one job; each object that it is composed of owns its part of the state.
+
+    A job that resumes another one gets the other's snapshots (`initial`), and the numbers from which it counts on
+    (`first_attempt`, `first_checkpoint`).  A coordinator that finds a record of its own job ignores all three.  The
+    job begins from the `named` snapshot (None: the newest), and never restores a newer one of a former job.
+    """
+
+    def __init__(
+        self,
+        job: int,
+        graph: JobGraph,
+        config: Config,
+        parts: Parts,
+        *,
+        first_attempt: AttemptId = FIRST_ATTEMPT,
+        first_checkpoint: CheckpointId = FIRST_CHECKPOINT,
+        initial: Sequence[CompletedSnapshot] = (),
+        named: CheckpointId | None = None,
+    ) -> None:
+        config.check([spec.name for spec in graph.operators if not spec.rewindable])
+        check_local(graph, config)
+        self.job = job
+        self.tasks = tuple(task for task, _, _ in graph.tasks())
+        self._config = config
+        self.attempts = Attempts(AttemptId(first_attempt - 1), channels_stay=config.failover == "local")
+        self.attempt_of = self.attempts.of
+        self.snapshots = RetainedSnapshots(config, parts, job, named)
+        self.ends = TaskEnds(graph)
+        self._splits = SplitAssignment(job, graph, config, parts)
+        self._has_splits = bool(self._splits)
+        self.checkpoints = Checkpoints(
+            job,
+            graph,
+            config,
+            parts,
+            first=first_checkpoint,
+            attempts=self.attempts,
+            ends=self.ends,
+            snapshots=self.snapshots,
+            enumerator_states=self._splits.states if self._has_splits else dict,
+        )
+        life = self._life = JobLife()
+        records = self._records = JobRecords(job, self.attempts, self.checkpoints, self.snapshots)
+        ending = self._ending = JobEnding(
+            job,
+            graph,
+            config,
+            parts,
+            life=life,
+            attempts=self.attempts,
+            checkpoints=self.checkpoints,
+            snapshots=self.snapshots,
+            ends=self.ends,
+            records=records,
+        )
+        execution = self._execution = Execution(
+            job,
+            graph,
+            config,
+            parts,
+            initial=initial,
+            life=life,
+            attempts=self.attempts,
+            checkpoints=self.checkpoints,
+            snapshots=self.snapshots,
+            ends=self.ends,
+            splits=self._splits,
+            records=records,
+            ending=ending,
+        )
+        checkpointing = self._checkpointing = CheckpointCoordinator(
+            job,
+            self.tasks,
+            config,
+            parts,
+            attempts=self.attempts,
+            checkpoints=self.checkpoints,
+            snapshots=self.snapshots,
+            ends=self.ends,
+            life=life,
+            records=records,
+            execution=execution,
+            ending=ending,
+            put_off=self._splits.put_off if self._has_splits else None,
+        )
+        self._handlers = Handlers(
+            {
+                CoordinatorStarted: execution.on_started,
+                SnapshotsListed: execution.on_listed,
+                TaskLost: execution.on_lost,
+                Answered: ending.on_answered,
+                Received: self._on_received,
+                JobSaved: self._on_saved,
+                SnapshotStored: checkpointing.on_stored,
+                StoreFailed: checkpointing.on_store_failed,
+                TimerFired: self._on_timer,
+                Commanded: self._on_command,
+            }
+        )
+        self._what_follows = Handlers(
+            {
+                TriggerCheckpoint: lambda then: checkpointing.trigger_checkpoint(then.checkpoint),
+                Perform: lambda then: list(then.effects),
+                DeployAll: execution.deploy,
+                DeployPart: execution.deploy_part,
+                Close: ending.decided,
+            }
+        )
+        self._reports = Handlers(
+            {
+                Running: self._on_running,
+                Decline: checkpointing.on_decline,
+                InputEnded: self._on_input_ended,
+                Finished: self._on_finished,
+                Ask: self._on_split_message,
+                Assigned: self._on_split_message,
+            }
+        )
+        self._timeouts = Handlers(
+            {
+                CheckpointInterval: checkpointing.on_interval_over,
+                CheckpointTimeout: checkpointing.on_checkpoint_timeout,
+                MinimumPause: checkpointing.on_pause_over,
+                RetryTerminateTasks: checkpointing.terminate_tasks_again,
+                SplitAppears: self._on_split_appeared,
+                RetryAssignments: self._assign_again,
+                RestartDelay: execution.restart_delay_over,
+                DeployTimeout: execution.not_up_in_time,
+                RetryListing: execution.list_again,
+                RetryTerminate: ending.send_terminate,
+                RetryFence: ending.fence_again,
+            }
+        )
+
+    @property
+    def stage(self) -> Stage:
+        """Of the job's life."""
+        return self._life.stage
+
+    @property
+    def newest_attempt(self) -> AttemptId:
+        return self.attempts.newest
+
+    @property
+    def is_ending(self) -> bool:
+        """A stop, a drain or the final checkpoint is under way."""
+        return self.checkpoints.is_ending
+
+    @property
+    def has_checkpoint_under_way(self) -> bool:
+        return bool(self.checkpoints.pending or self.checkpoints.storing)
+
+    @property
+    def retained(self) -> tuple[CompletedSnapshot, ...]:
+        """The complete snapshots, oldest first."""
+        return self.snapshots.all
+
+    @property
+    def newest(self) -> CompletedSnapshot | None:
+        """The snapshot that a new attempt restores."""
+        return self.snapshots.to_restore()
+
+    def step(self, event: Event) -> list[Effect]:
+        """The effects of an event, in order."""
+        effects: list[Effect] = self._handlers[type(event)](event)
+        return [*effects, *self._distribute_splits()] if self._has_splits else effects
+
+    def _on_timer(self, event: TimerFired) -> list[Effect]:
+        effects: list[Effect] = self._timeouts[type(event.timeout)](event.timeout)
+        return effects
+
+    def _on_saved(self, event: JobSaved) -> list[Effect]:
+        """The job's record is durable: go on with what waited for that."""
+        then = self._records.saved(event.version)
+        effects: list[Effect] = self._what_follows[type(then)](then) if then is not None else []
+        return effects
+
+    # -- tasks report ------------------------------------------------------------------
+
+    def _on_received(self, event: Received) -> list[Effect]:
+        """A message; all but an acknowledgement must be of the task's present attempt (ABS-6)."""
+        message: Any = event.message
+        if type(message) is Ack:
+            return self._checkpointing.on_ack(message)
+        if message.job != self.job or message.attempt != self.attempts.of(message.task):
+            return []
+        effects: list[Effect] = self._reports[type(message)](message)
+        return effects
+
+    def _on_running(self, message: Running) -> list[Effect]:
+        effects = self._execution.on_running(message)
+        if not effects or not self._life.all_tasks_run:
+            return effects
+        begun = self._checkpointing.on_all_running()
+        commands = self._ending.waiting_commands()
+        return [*effects, *begun, *(effect for command in commands for effect in self._on_command(command))]
+
+    # -- tasks finish (FIN-1, FIN-3, FIN-8) ----------------------------------------------
+
+    def _on_input_ended(self, message: InputEnded) -> list[Effect]:
+        self._splits.end(message.task)
+        if not self.ends.awaits_input(message.task):
+            return []
+        self.ends.end_input(message.task)
+        return self._checkpointing.finish_if_all_ended()
+
+    def _on_finished(self, message: Finished) -> list[Effect]:
+        if not self._life.runs_at_least_in_part:
+            return self._ending.on_finished(message.task)
+        self._splits.end(message.task)
+        self.ends.reported(message.task)
+        effects: list[Effect] = []
+        while (counted := self.ends.count_next_finished()) is not None:
+            effects.extend(self.checkpoints.go_on_without(*counted))
+        return [*effects, *self._checkpointing.finish_if_all_ended()]
+
+    # -- commands ----------------------------------------------------------------------
+
+    def _on_command(self, event: Commanded) -> list[Effect]:
+        stage = self.stage
+        if isinstance(stage, Listing):
+            return self._ending.keep(event)
+        if event.kind is CommandKind.CANCEL:
+            if isinstance(stage, Closing | Ended):
+                return [Return(event.command, cause=JobHasEnded())]
+            return self._ending.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
+        if not self._config.rewinds:
+            return [Return(event.command, cause=NoSnapshots())]
+        if not self._checkpointing.may_trigger_any:
+            return [Return(event.command, cause=SomeInputEnded())]
+        if isinstance(stage, Terminating | Closing | Ended) or self.checkpoints.is_ending:
+            return [Return(event.command, cause=JobIsEnding())]
+        if not self._life.all_tasks_run:
+            return self._ending.keep(event)
+        if event.kind is CommandKind.SAVEPOINT:
+            return self._checkpointing.create_checkpoint(savepoint=True, command=event.command)
+        ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
+        return self._checkpointing.create_checkpoint(savepoint=True, ending=ending, command=event.command)
+
+    # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
+
+    def _distribute_splits(self) -> list[Effect]:
+        """Assign splits to the readers that asked, and trigger the checkpoints that waited for that."""
+        if not self._life.all_tasks_run:
+            return []
+        effects = self._splits.distribute(self.attempts.newest, self.checkpoints.triggered_tasks)
+        while (checkpoint := self._splits.next_due()) is not None:
+            pending = self.checkpoints.pending.get(checkpoint)
+            effects.extend(self.checkpoints.trigger(pending) if pending is not None else ())
+        return effects
+
+    def _on_split_message(self, message: SplitMessage) -> list[Effect]:
+        self._splits.on_message(message)
+        return []
+
+    def _on_split_appeared(self, timeout: SplitAppears) -> list[Effect]:
+        self._splits.discover(timeout.split)
+        return []
+
+    def _assign_again(self, timeout: RetryAssignments) -> list[Effect]:
+        return self._splits.remind(self.attempts.newest)

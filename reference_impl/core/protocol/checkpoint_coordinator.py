@@ -1,0 +1,289 @@
+"""The coordinator of checkpoints: starts them, collects acknowledgements, notifies the tasks (ABS-1, ABS-3, ABS-4).
+
+This is the coordinator of Carbone et al. (arXiv:1506.08603, section 4.2), with what Flink adds: acknowledgements,
+several checkpoints at a time, savepoints (FLIP-47), and tasks that finish (FLIP-147).  One checkpoint goes through this
+file so: the interval passes (`on_interval_over`), and the checkpoint is created (`create_checkpoint`).  Once its id
+is durable, it is triggered (`trigger_checkpoint`), and the tasks acknowledge (`on_ack`).  With the last
+acknowledgement the record is written.  Once the record is durable, the checkpoint is complete (`on_stored`), and the
+tasks are notified (`_notify`).
+
+It is a part of the job's coordinator (`lifecycle.coordinator`), which has attempts, commands and an end besides.  What
+it needs of these are the protocols below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ..decisions.checkpointing import Situation
+from ..decisions.parts import Parts
+from ..job.config import Config
+from ..vocabulary.causes import AnyCause, CheckpointsFailed, Declined, NotStored, StopFailed, TimedOut
+from ..vocabulary.effects import Effect, Return, SetTimer
+from ..vocabulary.ends import JobEnd
+from ..vocabulary.events import SnapshotStored, StoreFailed
+from ..vocabulary.ids import CheckpointId, TaskId
+from ..vocabulary.messages import Ack, Complete, Decline, Terminate
+from ..vocabulary.stages import Listing, Stage
+from ..vocabulary.timeouts import CheckpointInterval, CheckpointTimeout, MinimumPause, RetryTerminateTasks
+from .checkpoints import Checkpoints, Pending, RetainedSnapshots
+from .task_tracking import Attempts, TaskEnds
+
+
+class Life(Protocol):
+    """How far the job has come in its life."""
+
+    @property
+    def stage(self) -> Stage: ...
+
+    @property
+    def all_tasks_run(self) -> bool: ...
+
+    @property
+    def runs_at_least_in_part(self) -> bool:
+        """All tasks run, or all but those of a partial failover."""
+        ...
+
+
+class Records(Protocol):
+    """The job's record, which is durable before what it says is acted on (ABS-6)."""
+
+    had_snapshot: bool
+    """some checkpoint has completed or is about to (ABS-14)"""
+
+    def expect_snapshot(self) -> None:
+        """A checkpoint is about to complete."""
+        ...
+
+    def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Trigger the checkpoint once its id is durable."""
+        ...
+
+    def save_before(self, effects: Sequence[Effect]) -> list[Effect]: ...
+
+
+class Execution(Protocol):
+    """The attempts of the job (ABS-6)."""
+
+    def fail_over(self, cause: AnyCause) -> list[Effect]:
+        """The attempt has failed: another one starts."""
+        ...
+
+    def resume_restart(self) -> list[Effect]:
+        """No record is being stored any more, for which a restart may have waited."""
+        ...
+
+    def clear_logs(self) -> list[Effect]: ...
+
+
+class Ending(Protocol):
+    """The end of the job (FIN-3)."""
+
+    def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:
+        """A complete checkpoint covers all work: let all tasks commit and finish."""
+        ...
+
+    def end_if_settled(self) -> list[Effect]:
+        """No record is being stored any more, for which the end may have waited."""
+        ...
+
+
+class CheckpointCoordinator:
+    """When checkpoints of one job are taken, and what follows from each."""
+
+    def __init__(
+        self,
+        job: int,
+        tasks: Sequence[TaskId],
+        config: Config,
+        parts: Parts,
+        *,
+        attempts: Attempts,
+        checkpoints: Checkpoints,
+        snapshots: RetainedSnapshots,
+        ends: TaskEnds,
+        life: Life,
+        records: Records,
+        execution: Execution,
+        ending: Ending,
+        put_off: Callable[[CheckpointId], None] | None,
+    ) -> None:
+        """`put_off`: somebody else triggers each checkpoint, once it may (OPS-3); None: each is triggered at once."""
+        self._job = job
+        self._tasks = tuple(tasks)
+        self._config = config
+        self._parts = parts
+        self._attempts = attempts
+        self._checkpoints = checkpoints
+        self._snapshots = snapshots
+        self._ends = ends
+        self._life = life
+        self._records = records
+        self._execution = execution
+        self._ending = ending
+        self._put_off = put_off
+        self._paused = False
+
+    # -- a checkpoint is created and triggered (ABS-1, ABS-3) --------------------------------------------
+
+    def on_all_running(self) -> list[Effect]:
+        """All tasks run now: take checkpoints.  With at-most-once there are none (ABS-7)."""
+        finishing = self._finish() if self._ends.all_input_has_ended else []
+        timer = [SetTimer(CheckpointInterval(), self._config.checkpoint_interval_us)] if self._config.rewinds else []
+        return [*finishing, *timer]
+
+    def on_interval_over(self, timeout: CheckpointInterval) -> list[Effect]:
+        """The interval has passed: create a checkpoint if one may be triggered."""
+        if not self._life.runs_at_least_in_part:
+            return []
+        again = SetTimer(timeout, self._config.checkpoint_interval_us)
+        if self._life.all_tasks_run and self._ends.all_input_has_ended:
+            return [*self._finish(), again]
+        if self._checkpoints.is_full or self._paused or not self._parts.triggering.allowed(self._situation()):
+            return [again]
+        return [*self.create_checkpoint(), again]
+
+    def _situation(self) -> Situation:
+        return Situation(
+            stage=self._life.stage,
+            is_ending=self._checkpoints.is_ending,
+            is_open=self.may_trigger_any,
+            latest=self._snapshots.latest,
+            finished=self._ends.finished,
+        )
+
+    @property
+    def may_trigger_any(self) -> bool:
+        """Whether a checkpoint other than the final one may be triggered (FIN-7)."""
+        return self._config.goes_on or not self._ends.some_input_has_ended
+
+    def on_pause_over(self, timeout: MinimumPause) -> list[Effect]:
+        self._paused = False
+        return []
+
+    def create_checkpoint(
+        self, *, savepoint: bool = False, ending: JobEnd | None = None, command: int | None = None
+    ) -> list[Effect]:
+        """Give an id to a new checkpoint, and make durable that it is given."""
+        pending = self._checkpoints.create(savepoint=savepoint, ending=ending, command=command)
+        return self._records.save_before_trigger(pending.checkpoint)
+
+    def trigger_checkpoint(self, checkpoint: CheckpointId) -> list[Effect]:
+        """A checkpoint's id is durable: trigger it."""
+        pending = self._checkpoints.pending.get(checkpoint)
+        if pending is None or pending.attempt != self._attempts.newest:
+            return []
+        if self._put_off is None:
+            return self._checkpoints.trigger(pending)
+        self._put_off(checkpoint)
+        return []
+
+    def on_ack(self, message: Ack) -> list[Effect]:
+        """A task's snapshot is durable.  With the last one the record is written."""
+        if not self._checkpoints.pending and isinstance(self._life.stage, Listing):
+            return []  # its checkpoint may be complete; if not, `Sweep` deletes the state once the snapshots are listed
+        effects = self._checkpoints.acknowledge(message)
+        if self._config.memory and self._checkpoints.storing and not self._records.had_snapshot:
+            # A later coordinator cannot restore what was in this one's memory (ABS-14), and must know that from the
+            # job's record before any commit follows from the snapshot.
+            self._records.expect_snapshot()
+            return self._records.save_before(effects)
+        return effects
+
+    # -- a checkpoint is complete (ABS-4) ------------------------------------------------
+
+    def on_stored(self, event: SnapshotStored) -> list[Effect]:
+        """The record is durable: the checkpoint is complete."""
+        complete, effects = self._checkpoints.stored(event.checkpoint)
+        effects.extend(self._execution.clear_logs())
+        if complete.command is not None:
+            effects.append(Return(complete.command, event.checkpoint))
+        if complete.attempt == self._attempts.newest and self._life.runs_at_least_in_part:
+            if complete.ending is not None:
+                return [*effects, *self._ending.terminate(event.checkpoint, complete.ending)]
+            effects.extend(self._notify(complete))
+        if self._config.minimum_pause_us:
+            self._paused = True
+            effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
+        return [*effects, *self._execution.resume_restart(), *self._ending.end_if_settled()]
+
+    def _notify(self, complete: Pending) -> list[Effect]:
+        """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
+        ordered_before = self._ends.ordered_to_finish
+        ordered_now = (
+            [] if self._checkpoints.is_ending else self._ends.order_to_finish(complete.ended, complete.checkpoint)
+        )
+        being_stored = self._checkpoints.being_stored
+        news = Complete(
+            job=self._job,
+            attempt=self._attempts.newest,
+            checkpoint=complete.checkpoint,
+            oldest=self._snapshots.oldest(being_stored),
+            logs_from=self._snapshots.logs_from(being_stored),
+        )
+        finishing = (*ordered_before, *ordered_now, *self._ends.finished)
+        going_on = [task for task in self._tasks if task not in finishing]
+        notified: list[Effect] = [self._attempts.message_to(task, news) for task in going_on]
+        if not ordered_now:
+            return notified
+        return [*notified, *self._terminate_tasks(ordered_now), *(() if ordered_before else self._remind())]
+
+    def _terminate_tasks(self, tasks: Sequence[TaskId]) -> list[Effect]:
+        covered_by, newest = self._ends.ordered_to_finish, self._attempts.newest
+        orders = [(task, Terminate(job=self._job, attempt=newest, checkpoint=covered_by[task])) for task in tasks]
+        return [self._attempts.message_to(task, order) for task, order in orders]
+
+    def terminate_tasks_again(self, timeout: RetryTerminateTasks) -> list[Effect]:
+        """Send the order again until each task has reported that it has finished: a message may be lost."""
+        if not self._ends.ordered_to_finish or not self._life.runs_at_least_in_part:
+            return []
+        return [*self._terminate_tasks(tuple(self._ends.ordered_to_finish)), *self._remind()]
+
+    def _remind(self) -> list[Effect]:
+        return self._parts.ending.reminders(RetryTerminateTasks(), self._config.retry_us)
+
+    # -- a checkpoint is given up (ABS-4) ------------------------------------------------
+
+    def on_decline(self, message: Decline) -> list[Effect]:
+        pending = self._checkpoints.pending.get(message.checkpoint)
+        return self._abort(pending, Declined(message.task, message.reason)) if pending else []
+
+    def on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
+        pending = self._checkpoints.pending.get(timeout.checkpoint)
+        return self._abort(pending, TimedOut()) if pending else []
+
+    def on_store_failed(self, event: StoreFailed) -> list[Effect]:
+        cause = NotStored(event.reason)
+        pending, effects = self._checkpoints.store_failed(event.checkpoint, cause)
+        effects.extend(self._execution.resume_restart())
+        return [*effects, *self._after_abort(pending, cause), *self._ending.end_if_settled()]
+
+    def _abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+        return [*self._checkpoints.abort(pending, cause), *self._after_abort(pending, cause)]
+
+    def _after_abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+        effects: list[Effect] = []
+        if pending.command is not None:
+            effects.append(Return(pending.command, cause=cause))
+        if not self._life.all_tasks_run or pending.attempt != self._attempts.newest:
+            return effects
+        self._checkpoints.count_failure()
+        if pending.ending is not None and pending.ending.by_command:
+            return [*effects, *self._execution.fail_over(StopFailed(cause))]
+        if self._checkpoints.more_failed_than_tolerated:
+            return [*effects, *self._execution.fail_over(CheckpointsFailed(cause))]
+        return effects
+
+    # -- the final checkpoint (FIN-3) ----------------------------------------------------
+
+    def finish_if_all_ended(self) -> list[Effect]:
+        return self._finish() if self._ends.all_input_has_ended and self._life.all_tasks_run else []
+
+    def _finish(self) -> list[Effect]:
+        """All input is processed: take the final checkpoint."""
+        if self._checkpoints.is_ending:
+            return []
+        if not self._config.rewinds or self._config.settles_at_finish:
+            return self._ending.terminate(None, JobEnd.FINISH)
+        return self.create_checkpoint(ending=JobEnd.FINISH)
