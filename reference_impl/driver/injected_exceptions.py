@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from ..core.extensions.operator_work import OperatorWork
 from ..core.operators.operator_state import Item, Place
-from ..core.operators.operator_work import OperatorWork
 from ..core.operators.operators import Operator
 from ..core.operators.timers import Timer, Timers
 from ..core.protocol.input_task import InputTask

@@ -40,7 +40,6 @@ CORE_MAY_IMPORT: dict[str, tuple[str, ...]] = {
 """Folder of the core: the other folders whose files its own may import, types included.  Decisions know no machine."""
 CORE_PUTS_TOGETHER: dict[str, tuple[str, ...]] = {
     "decisions/parts.py": ("protocol",),
-    "operators/operator_work.py": ("protocol",),
 }
 """Files that put objects of several folders together, and what they may import besides."""
 NAMES = ("reference_impl/", ENGINE_MAY_BE_IMPORTED_IN)

@@ -1,1 +1,1 @@
-"""What the papers do not have: event time, in-flight data, persistent channels, local recovery, rescaling, and more."""
+"""What the papers do not have: work with an operator, event time, in-flight data, persistent channels, and more."""

@@ -8,7 +8,6 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.task_spec import TaskSpec
 from ..job.topology import EventTime
-from ..operators.operator_work import OperatorWork
 from ..operators.operators import Operator
 from ..protocol.input_task import InputTask, Work
 from ..protocol.sink import TransactionalSink
@@ -16,6 +15,7 @@ from ..protocol.source import SourceTask, SplitLog
 from .committing import Committer, CommitterBehind, GlobalCommitter
 from .direct_sink import DirectSink, Identity
 from .event_time import InputEventTime, SourceEventTime, TimedWork
+from .operator_work import OperatorWork
 from .persistent import Ledger
 from .reading import Reading
 from .split_reader import SplitReader

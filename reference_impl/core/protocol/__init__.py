@@ -11,7 +11,7 @@ ABS-1  trigger, position, barrier   checkpoint_coordinator.py: CheckpointCoordin
                                     ../decisions/tasks.py: SourceCut.steps (position first)
 ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
                                     input_task.py: InputTask._on_barrier, InputTask._snapshot_and_barrier
-                                    ../operators/operator_work.py: OperatorWork.snapshot (rows held back)
+                                    ../extensions/operator_work.py: OperatorWork.snapshot (rows held back)
 ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.create
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
                                     CheckpointCoordinator._after_abort

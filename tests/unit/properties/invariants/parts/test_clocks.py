@@ -21,7 +21,7 @@ from cutproof.properties.model.workload import END_OF_TIME, Burst, Edge, Input, 
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.semantics.bursts import BurstMachine
 from cutproof.properties.semantics.timed import redistributed
-from cutproof.reference_impl.core.operators.operator_work import OperatorWork
+from cutproof.reference_impl.core.extensions.operator_work import OperatorWork
 
 WAITING = Scenario(
     workload=Workload(

@@ -8,6 +8,10 @@ from typing import Any
 import msgspec
 
 from ..job.task_spec import TaskSpec
+from ..operators.operator_state import Item, Place
+from ..operators.operators import Operator
+from ..operators.timers import Timer
+from ..operators.watermarks import END_OF_TIME
 from ..protocol.input_task import InputTask, WorkFailed
 from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
@@ -15,10 +19,6 @@ from ..vocabulary.errors import Refused
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
 from ..vocabulary.state import Entry, TaskState
-from .operator_state import Item, Place
-from .operators import Operator
-from .timers import Timer
-from .watermarks import END_OF_TIME
 
 RELEASE = "release"
 """The mail that makes a task emit the rows that it held back."""
