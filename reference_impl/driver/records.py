@@ -34,7 +34,7 @@ class RecordsWorld(Site, Protocol):
         """A checkpoint's record is durable, so the checkpoint is complete."""
 
 
-class Writer(Mortal, Protocol):
+class RecordWriter(Mortal, Protocol):
     """The coordinator for which records are written."""
 
     def feed(self, event: Event) -> None: ...
@@ -52,19 +52,19 @@ class Records:
         self.jobs = jobs
         self.arms = arms
 
-    def save_job(self, runner: Writer, effect: SaveJob) -> None:
+    def save_job(self, runner: RecordWriter, effect: SaveJob) -> None:
         runner.later(self.world.settings.control_latency_us // 2, self._job_saved, effect)
 
-    def _job_saved(self, runner: Writer, effect: SaveJob) -> None:
+    def _job_saved(self, runner: RecordWriter, effect: SaveJob) -> None:
         self.jobs.save(effect.record)
         runner.feed(JobSaved(effect.record.version))
 
-    def store(self, runner: Writer, effect: Store) -> None:
+    def store(self, runner: RecordWriter, effect: Store) -> None:
         settings = self.world.settings
         cost = 1 if settings.memory else settings.snapshot_write_us // 2
         runner.later(cost + self.world.perturbations.late("write coordinator"), self._stored, effect)
 
-    def _stored(self, runner: Writer, effect: Store) -> None:
+    def _stored(self, runner: RecordWriter, effect: Store) -> None:
         snapshot = effect.snapshot
         torn = self.arms.take("tear-write", None)
         if torn is not None:
@@ -94,10 +94,10 @@ class Records:
         if self.world.points.reach("checkpoint-completed", None, "after", runner):
             runner.feed(SnapshotStored(snapshot.checkpoint))
 
-    def list_snapshots(self, runner: Writer) -> None:
+    def list_snapshots(self, runner: RecordWriter) -> None:
         runner.later(self.world.settings.snapshot_write_us // 2, self._listed, None)
 
-    def _listed(self, runner: Writer, _: None) -> None:
+    def _listed(self, runner: RecordWriter, _: None) -> None:
         listed, unreadable = self.files.survey()
         failing = self.arms.take("fail-read", None) if listed else None
         if failing is not None:

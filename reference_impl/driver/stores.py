@@ -30,7 +30,7 @@ class Resolving(Protocol):
         """The text of a state with the rows to which it refers."""
 
 
-class Writer(Attempt, Protocol):
+class SnapshotWriter(Attempt, Protocol):
     """Whose snapshots are written."""
 
     def written(self, snapshot: Persist, failed: PersistFailed | None) -> None:
@@ -47,7 +47,7 @@ class Write:
 
     __slots__ = ("draft", "effect", "runner", "torn_by")
 
-    def __init__(self, runner: Writer, effect: Persist) -> None:
+    def __init__(self, runner: SnapshotWriter, effect: Persist) -> None:
         self.runner = runner
         self.effect = effect
         self.draft: Draft | None = None
@@ -65,7 +65,7 @@ class Stores:
         self.arms = arms
         self.writing: list[Write] = []
 
-    def persist(self, runner: Writer, effect: Persist) -> None:
+    def persist(self, runner: SnapshotWriter, effect: Persist) -> None:
         write = Write(runner, effect)
         world = self.world
         late = world.perturbations.late(f"write {runner.name}") if world.perturbations.any else 0
@@ -124,7 +124,7 @@ class Stores:
         self.world.observer.saw(o.SnapshotStored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen))
         self._persisted(runner, effect)
 
-    def _persisted(self, runner: Writer, effect: Persist) -> None:
+    def _persisted(self, runner: SnapshotWriter, effect: Persist) -> None:
         """Notify the writer, if it is alive, as soon as it does not stand still."""
         if not runner.alive:
             return
@@ -139,7 +139,7 @@ class Stores:
         """Nothing is stored; notify the writer."""
         write.runner.written(write.effect, PersistFailed(write.effect.checkpoint, reason))
 
-    def forget(self, runner: Writer, orderly: bool) -> None:
+    def forget(self, runner: SnapshotWriter, orderly: bool) -> None:
         """A writer has ended, and its unwritten bytes are lost; one that was cancelled also deletes
         its unsynced files."""
         self.lose(lambda one: one.runner is runner and (orderly or one.draft is None))

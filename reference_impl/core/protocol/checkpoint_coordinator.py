@@ -46,7 +46,7 @@ class Life(Protocol):
         ...
 
 
-class Records(Protocol):
+class DurableRecord(Protocol):
     """The job's record, which is durable before what it says is acted on (ABS-6)."""
 
     had_snapshot: bool
@@ -63,7 +63,7 @@ class Records(Protocol):
     def save_before(self, effects: Sequence[Effect]) -> list[Effect]: ...
 
 
-class Execution(Protocol):
+class Restarts(Protocol):
     """The attempts of the job (ABS-6)."""
 
     def fail_over(self, cause: AnyCause) -> list[Effect]:
@@ -77,7 +77,7 @@ class Execution(Protocol):
     def clear_logs(self) -> list[Effect]: ...
 
 
-class Ending(Protocol):
+class JobsEnd(Protocol):
     """The end of the job (FIN-3)."""
 
     def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:
@@ -104,9 +104,9 @@ class CheckpointCoordinator:
         snapshots: RetainedSnapshots,
         ends: TaskEnds,
         life: Life,
-        records: Records,
-        execution: Execution,
-        ending: Ending,
+        records: DurableRecord,
+        execution: Restarts,
+        ending: JobsEnd,
         put_off: Callable[[CheckpointId], None] | None,
     ) -> None:
         """`put_off`: somebody else triggers each checkpoint, once it may (OPS-3); None: each is triggered at once."""
