@@ -26,6 +26,7 @@ from ..core.protocol.source import COPY_BITS, OFFSET_BITS, SplitLog
 from ..core.vocabulary.errors import EngineError, Refused
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Record
+from ..core.vocabulary.state import TaskState
 from ..core.vocabulary.transactions import Row
 
 RESTARTS = 3
@@ -201,7 +202,7 @@ class Batch:
 
     def drop_state(self, operator: Operator) -> None:
         """A key has ended."""
-        operator.restore([])
+        operator.resume(TaskState())
 
     # -- between tasks -------------------------------------------------------------
 
@@ -234,4 +235,4 @@ class Batch:
 
 def keys_in(operator: Operator) -> int:
     """How many keys an operator has state of."""
-    return len({key for _, key, _, _ in operator.describe(operator.heap)})
+    return len({key for _, key, _, _ in operator.state.snapshot().entries()})

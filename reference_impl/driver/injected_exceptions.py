@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from ..core.backends.keyed_state import KeyedState
 from ..core.extensions.operator_work import OperatorWork
 from ..core.operators.operator_state import Item, Place
 from ..core.operators.operators import Operator
@@ -36,13 +37,13 @@ class Raising(Operator):
         super().__init__()
 
     @property
-    def heap(self) -> dict[object, object]:
+    def state(self) -> KeyedState:
         """Its state is the inner operator's."""
-        return self._inner.heap
+        return self._inner.state
 
-    @heap.setter
-    def heap(self, heap: dict[object, object]) -> None:
-        """Ignored: an operator begins with an empty heap, and the inner operator keeps its own."""
+    @state.setter
+    def state(self, state: KeyedState) -> None:
+        """Ignored: an operator begins with an empty state, and the inner operator keeps its own."""
 
     @property
     def timers(self) -> Timers:
@@ -50,7 +51,7 @@ class Raising(Operator):
 
     @timers.setter
     def timers(self, timers: Timers) -> None:
-        """As with the heap."""
+        """As with the state."""
 
     @property
     def alarms(self) -> Timers:
@@ -58,7 +59,7 @@ class Raising(Operator):
 
     @alarms.setter
     def alarms(self, alarms: Timers) -> None:
-        """As with the heap."""
+        """As with the state."""
 
     def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
         return self._inner.on_clock(now, due)
@@ -69,7 +70,7 @@ class Raising(Operator):
 
     @place.setter
     def place(self, place: Place) -> None:
-        """As with the heap."""
+        """As with the state."""
 
     def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
         return self._inner.on_watermark(time, due)
@@ -78,12 +79,6 @@ class Raising(Operator):
         if self._raises(record):
             raise Injected(f"injected on the record with tag {record.tag}")
         return self._inner.apply(record, gate)
-
-    def describe(self, heap: dict[object, object]) -> list[tuple[int, int | None, int | None, int]]:
-        return self._inner.describe(heap)
-
-    def restore(self, entries: list[tuple[int, int | None, int | None, int]]) -> None:
-        self._inner.restore(entries)
 
     def waiting(self) -> Sequence[Record]:
         return self._inner.waiting()
@@ -102,9 +97,6 @@ class Raising(Operator):
 
     def keeps(self, item: Item) -> bool:
         return self._inner.keeps(item)
-
-    def lineage(self) -> list[tuple[int, int]]:
-        return self._inner.lineage()
 
     def held(self) -> list[tuple[int | None, str, str]]:
         return self._inner.held()

@@ -30,12 +30,13 @@ WITHOUT_CIRCLES = ("__init__.py", "harness/", "properties/", "reference_impl/", 
 CORE = "reference_impl/core/"
 CORE_MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "vocabulary": (),
+    "backends": ("vocabulary", "job", "decisions"),
     "job": ("vocabulary", "operators"),
-    "operators": ("vocabulary", "job"),
+    "operators": ("vocabulary", "job", "backends", "decisions"),
     "decisions": ("vocabulary", "job", "operators"),
     "protocol": ("vocabulary", "job", "operators", "decisions"),
     "lifecycle": ("vocabulary", "job", "decisions", "protocol", "extensions"),
-    "extensions": ("vocabulary", "job", "operators", "decisions", "protocol"),
+    "extensions": ("vocabulary", "job", "operators", "backends", "decisions", "protocol"),
 }
 """Folder of the core: the other folders whose files its own may import, types included.  Decisions know no machine."""
 CORE_PUTS_TOGETHER: dict[str, tuple[str, ...]] = {

@@ -17,6 +17,11 @@ class Naming(Part):
         """The folder of the logs of an attempt's input channels; each is named by its number."""
         return f"job-{job}/log/{task}-{attempt}"
 
+    def sorted_file(self, task: TaskId, attempt: AttemptId, number: int) -> str:
+        """The `number`-th sorted file of an attempt's state.  No two files of a job have one name: a state may begin
+        with files of earlier attempts."""
+        return f"{task}-{attempt}-{number}"
+
     def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
         """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
         return f"job-{job}/{task}/{attempt}-{serial}"

@@ -22,6 +22,7 @@ from .part import Part
 from .persisting import Persisting
 from .processing_time import ProcessingTime
 from .redistribution import Redistribution
+from .state_files import StateFiles
 from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup
 
 
@@ -39,6 +40,7 @@ class Parts:
         self.firing = Firing()
         self.processing_time = ProcessingTime()
         self.copying = Copying()
+        self.state_files = StateFiles()
         self.capture = Capture()
         self.local_recovery = LocalRecovery()
         self.persisting = Persisting()

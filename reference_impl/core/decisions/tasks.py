@@ -73,7 +73,7 @@ class HeldOutput(Part):
 
 
 class Copying(Part):
-    """How working state is copied for a snapshot that is written later (ABS-8)."""
+    """How working state on the heap is copied for a snapshot that is written later (ABS-8)."""
 
     def copy(self, heap: dict[Any, Any]) -> dict[Any, Any]:
         return {key: list(value) if isinstance(value, list) else value for key, value in heap.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..backends.opening import open_state
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.task_spec import TaskSpec
@@ -47,6 +48,7 @@ class TaskBuilder:
     # -- tasks with inputs -----------------------------------------------------------
 
     def operator(self, spec: TaskSpec, operator: Operator) -> InputTask:
+        operator.state = open_state(spec, operator.layout, self._config, self._parts)
         work = OperatorWork(spec, operator)
         return InputTask(*self._task(spec, work, work), operator=work, timers=work, mailbox=work)
 

@@ -18,7 +18,8 @@ from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
 from ..vocabulary.errors import Refused
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry, TaskState
+from ..vocabulary.state import TaskState
+from ..vocabulary.views import View
 
 RELEASE = "release"
 """The mail that makes a task emit the rows that it held back."""
@@ -164,13 +165,9 @@ class OperatorWork:
         operator, parts = self.operator, self.task.parts
         state.timers = parts.firing.kept(operator.timers.pending())
         state.alarms = parts.processing_time.kept(operator.alarms.pending())
-        state.panes = operator.lineage()
         state.held, state.declared = operator.held(), operator.declared()
         state.listed, state.shared = operator.listed(), operator.shared()
         state.broadcast = operator.broadcast()
 
-    def heap(self) -> dict[Any, Any]:
-        return self.task.parts.copying.copy(self.operator.heap)
-
-    def entries(self, heap: dict[Any, Any]) -> list[Entry]:
-        return self.operator.describe(heap)
+    def view(self) -> View:
+        return self.operator.state.snapshot()

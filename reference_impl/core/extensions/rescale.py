@@ -26,7 +26,8 @@ from ..operators.operator_state import Item
 from ..operators.timers import Timer
 from ..vocabulary.ids import Handle
 from ..vocabulary.messages import Element, Piece
-from ..vocabulary.state import BEGINNING, Entry, Passing, Ref, TaskState, as_kept, read_back
+from ..vocabulary.state import BEGINNING, Passing, Ref, TaskState, as_kept, read_back
+from ..vocabulary.views import Entry
 from .in_flight import with_rows
 from .in_flight_redistribution import Before, shared_out
 from .persistent import referred_to

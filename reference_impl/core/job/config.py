@@ -32,6 +32,9 @@ COMMITTING = ("writer", "committer", "global")
 """Who commits the transactions that a transactional sink has sealed: the sink (`writer`), a committer behind each
 writer, or these and then one global committer, which publishes them together."""
 
+BACKENDS = ("heap", "lsm")
+"""Where operators keep their working state by key: in a dictionary, or in a log-structured merge tree (ABS-10)."""
+
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's settings for a job.  `check` refuses what would weaken a promise."""
@@ -75,6 +78,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """checkpoints go on after some task's input has ended; if not, only the final one follows (FIN-7)"""
     finishing: str = "together"
     """one of FINISHING; only `together` keeps what is promised (FIN-9)"""
+    state_backend: str = "heap"
+    """one of BACKENDS"""
+    memtable_entries: int = 8
+    """with `lsm`: how many keys the memtable takes before it is flushed"""
+    compaction_files: int = 4
+    """with `lsm`: how many sorted files make a compaction due, which merges at least as many"""
     failover: str = "full"
     """one of FAILOVERS: the loss of a task restarts all tasks, its region (FLIP-1), or the task alone (UNA-4)"""
 
@@ -160,5 +169,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused("tasks that finish one by one each wait for a checkpoint after the one before has finished")
         if not self.rewinds and self.sink != "plain":
             raise Refused("at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink")
+        if self.state_backend not in BACKENDS:
+            raise Refused(f"unknown state backend {self.state_backend!r}")
+        if self.memtable_entries < 1 or self.compaction_files < 2:
+            raise Refused("a memtable takes at least one key, and a compaction merges at least two files")
         if self.retained_checkpoints < 1 or self.concurrent_checkpoints < 1:
             raise Refused("at least one checkpoint must be retained, and at least one allowed in progress")

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry, TaskState
+from ..vocabulary.state import TaskState
 from .operator_state import Item, texts
 from .operators import Operator
 
@@ -25,13 +25,13 @@ DATA_GATE = 0
 
 class Rules(Operator):
     """The rows of the first input, each changed by the rule of its key, if there is one: (key, value + the rule's
-    value, tag, the rule's tag).  Its heap holds (value, tag) by key."""
+    value, tag, the rule's tag).  Its state holds (value, tag) by key."""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        rule = self.heap.get(record.key)
+        rule = self.state.get(record.key)
         if gate != DATA_GATE:
             if rule is None or _rank(record.value, record.tag) > _rank(*rule):
-                self.heap[record.key] = (record.value, record.tag)
+                self.state[record.key] = (record.value, record.tag)
             return ()
         if rule is None:
             return (record,)
@@ -40,14 +40,12 @@ class Rules(Operator):
         return (Record(record.key, value, record.tag, tag, record.origin, record.ts),)
 
     def broadcast(self) -> list[Item]:
-        return texts(RULES, ((key, value, tag) for key, (value, tag) in self.heap.items()))
+        return texts(RULES, ((key, value, tag) for key, (value, tag) in self.state.items()))
 
     def resume(self, state: TaskState) -> None:
         decoded = [msgspec.json.decode(text) for _, text in state.broadcast]
-        self.heap = {key: (value, tag) for key, value, tag in decoded}
-
-    def restore(self, entries: list[Entry]) -> None:
-        self.heap = {}
+        self.state.clear()
+        self.state.update({key: (value, tag) for key, value, tag in decoded})
 
 
 def _rank(value: int | None, tag: int) -> tuple[int, bool, int]:

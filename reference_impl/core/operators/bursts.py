@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ..backends.layouts import BURSTS
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry, TaskState
+from ..vocabulary.state import TaskState
 from .operators import Operator
 from .timers import Timer, Timers
 from .windows import PANE
@@ -18,12 +18,13 @@ Gathered = tuple[int, int, int | None, int, int]
 
 
 class Burst(Operator):
-    """One subtask; `heap` holds the open burst of each key.
+    """One subtask; its state holds the open burst of each key.
 
     A burst ends `gap_us` after its last record, so each record moves its timer.
     """
 
     keyed = True
+    layout = BURSTS
     clocked = True
 
     def __init__(self, gap_us: int, of: str) -> None:
@@ -35,12 +36,12 @@ class Burst(Operator):
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         key, end = record.key, self._now + self._gap_us
-        start, before, value, tags, origin = self.heap.get(key) or (self._now, end, None if self._sums else 0, 0, 0)
+        start, before, value, tags, origin = self.state.get(key) or (self._now, end, None if self._sums else 0, 0, 0)
         if not self._sums:
             value = (value or 0) + 1
         elif record.value is not None:
             value = record.value + (value or 0)
-        self.heap[key] = (start, end, value, tags + record.tag, max(origin, record.origin & ~_COPY_MASK | PANE))
+        self.state[key] = (start, end, value, tags + record.tag, max(origin, record.origin & ~_COPY_MASK | PANE))
         self.alarms.drop((before, key, start))
         self.alarms.set((end, key, start))
         return ()
@@ -50,27 +51,14 @@ class Burst(Operator):
         self._now = now
         rows: list[Record] = []
         for end, key, start in due:
-            burst: Gathered | None = self.heap.get(key)
+            burst: Gathered | None = self.state.get(key)
             if burst is not None and burst[:2] == (start, end):
-                del self.heap[key]
+                del self.state[key]
                 rows.append(Record(key, burst[2], burst[3], start, burst[4], end))
         return rows
 
     # -- snapshots -----------------------------------------------------------------
 
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(start, key, value, tags) for key, (start, _, value, tags, _) in heap.items()]
-
-    def lineage(self) -> list[tuple[int, int]]:
-        return [(end, origin) for _, end, _, _, origin in self.heap.values()]
-
-    def restore(self, entries: list[Entry]) -> None:
-        """Begin empty: `entries` do not hold the ends of bursts, which `resume` restores."""
-        self.resume(TaskState())
-
     def resume(self, state: TaskState) -> None:
         self.alarms = Timers(state.alarms)
-        self.heap = {
-            key: (start, end, value, tags, origin)
-            for (start, key, value, tags), (end, origin) in zip(state.entries, state.panes, strict=False)
-        }
+        self.state.restore(state)

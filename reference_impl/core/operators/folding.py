@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ..backends.layouts import PAIR
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry
 from .operators import Operator
 
 CAUTION = 4
@@ -16,21 +15,16 @@ CAUTION = 4
 class Model(Operator):
     """A level for each key, a whole number that begins at 0: each value moves it by floor((value - level) / CAUTION).
 
-    Its heap holds (level, number of values learnt) by key.  The fold is not
+    Its state holds (level, number of values learnt) by key.  The fold is not
     commutative, so a record lost, repeated or out of order is never forgotten.
     """
 
     keyed = True
+    layout = PAIR
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        level, learnt = self.heap.get(record.key, (0, 0))
+        level, learnt = self.state.get(record.key, (0, 0))
         if record.value is not None:
             level, learnt = level + (record.value - level) // CAUTION, learnt + 1
-        self.heap[record.key] = level, learnt
+        self.state[record.key] = level, learnt
         return (Record(record.key, level, record.tag, record.tag2, record.origin, record.ts),)
-
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(0, key, level, learnt) for key, (level, learnt) in heap.items()]
-
-    def restore(self, entries: list[Entry]) -> None:
-        self.heap = {key: (level, learnt) for _, key, level, learnt in entries}

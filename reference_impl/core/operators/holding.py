@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
+from ..backends.layouts import UNLISTED
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry, TaskState
+from ..vocabulary.state import TaskState
 from .operator_state import Item, texts
 from .operators import Count, Operator
 
@@ -46,24 +46,21 @@ class Batch(Operator):
     def resume(self, state: TaskState) -> None:
         self._waiting = [Record(*msgspec.json.decode(text)) for _, text in state.listed]
 
-    def restore(self, entries: list[Entry]) -> None:
-        self._waiting = []
-
 
 class Tally(Count):
     """A running count by key, held as a union: each subtask is offered all counts, and keeps those of its own keys."""
 
+    layout = UNLISTED
+
     def __init__(self) -> None:
         super().__init__(tagged=False)
 
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return []
-
     def shared(self) -> list[Item]:
-        return texts(COUNTS, self.heap.items())
+        return texts(COUNTS, self.state.items())
 
     def keeps(self, item: Item) -> bool:
         return self.place.owns(msgspec.json.decode(item[1])[0])
 
     def resume(self, state: TaskState) -> None:
-        self.heap = dict(msgspec.json.decode(text) for _, text in state.shared)
+        self.state.clear()
+        self.state.update(msgspec.json.decode(text) for _, text in state.shared)

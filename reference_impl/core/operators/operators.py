@@ -1,30 +1,34 @@
 """What operators compute: rows in, rows out, state by key (OPS-1).
 
-An operator is a plain object of one subtask.  It holds its state in a heap of its own.
-At a barrier it hands over a copy that never changes again (ABS-8; the whole heap is copied
-at once, which is the simplest copy-on-write), and at a restore it takes one back.
+An operator is a plain object of one subtask.  It keeps its state by key in a state backend (`backends`).  At a barrier
+that gives a view which never changes (ABS-8), and at a restore it takes one back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import ClassVar
 
+from ..backends.heap import HeapState
+from ..backends.keyed_state import KeyedState
+from ..backends.layouts import PAIR, ROWS, SEEN, SINGLE, UNLISTED, Layout
+from ..decisions.tasks import Copying
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry, TaskState
+from ..vocabulary.state import TaskState
 from .operator_state import Item, Place
 from .timers import Timer, Timers
+
+_COPYING = Copying()
 
 
 class Operator:
     """Base: stateless until a subclass says otherwise.
 
-    `heap` is its working state by key.  `describe` turns a heap, its own or a
-    copy, into entries of a snapshot; values in a heap may be mutable (the rows
-    of a join are), so a snapshot needs a copy of them too.
+    `state` is its working state by key, laid out as `layout` says.  The task opens it; until then it is on the heap.
     """
 
     keyed = False
+    layout: ClassVar[Layout] = UNLISTED
     holds_back = False
     """it emits one row at a time: the task holds the others back for its mailbox"""
     clocked = False
@@ -35,7 +39,7 @@ class Operator:
     """each row of a key replaces the one before it: a batch emits only the last one (FIN-6)"""
 
     def __init__(self) -> None:
-        self.heap: dict[Any, Any] = {}
+        self.state: KeyedState = HeapState(self.layout, _COPYING)
         self.timers = Timers()
         self.alarms = Timers()
         """timers in processing time"""
@@ -61,9 +65,6 @@ class Operator:
     def release(self, count: int) -> None:
         """As many of the rows that wait, from the first on, are emitted: they leave its state."""
 
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return []
-
     def listed(self) -> list[Item]:
         """The items that it holds in lists."""
         return []
@@ -80,12 +81,8 @@ class Operator:
         """Whether this subtask keeps an item of a union."""
         return True
 
-    def lineage(self) -> list[tuple[int, int]]:
-        """Of a window operator: (end, origin) of each entry, which entries themselves do not hold."""
-        return []
-
     def held(self) -> list[tuple[int | None, str, str]]:
-        """Of a user function: (key, name, JSON) of what it holds."""
+        """Of a user function: (key, name, JSON) of the state by key that it keeps itself."""
         return []
 
     def declared(self) -> dict[str, str]:
@@ -94,11 +91,7 @@ class Operator:
 
     def resume(self, state: TaskState) -> None:
         """Take over a task's restored state."""
-        self.restore(state.entries)
-
-    def restore(self, entries: list[Entry]) -> None:
-        """Replace the state by this one."""
-        self.heap = {}
+        self.state.restore(state)
 
 
 class Map(Operator):
@@ -148,6 +141,7 @@ class Count(Operator):
     """A running count by key; tagged rows keep the tags of the record that was counted."""
 
     keyed = True
+    layout: ClassVar[Layout] = SINGLE
 
     def __init__(self, tagged: bool) -> None:
         super().__init__()
@@ -155,102 +149,77 @@ class Count(Operator):
         self.rolling = not tagged
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        count = self.heap.get(record.key, 0) + 1
-        self.heap[record.key] = count
+        count = self.state.get(record.key, 0) + 1
+        self.state[record.key] = count
         if self._tagged:
             return (Record(record.key, count, record.tag, record.tag2, record.origin, record.ts),)
         return (Record(record.key, count, 0, 0, record.origin, record.ts),)
-
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(0, key, count, 0) for key, count in heap.items()]
-
-    def restore(self, entries: list[Entry]) -> None:
-        self.heap = {key: count for _, key, count, _ in entries}
 
 
 class Sum(Operator):
     """A running sum of values, and of tags, by key; NULL until the first value that is not NULL."""
 
     keyed = True
+    layout = PAIR
     rolling = True
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        total, tags = self.heap.get(record.key, (None, 0))
+        total, tags = self.state.get(record.key, (None, 0))
         if record.value is not None:
             total = record.value + (total or 0)
         tags += record.tag
-        self.heap[record.key] = total, tags
+        self.state[record.key] = total, tags
         return (Record(record.key, total, tags, 0, record.origin, record.ts),)
-
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(0, key, total, tags) for key, (total, tags) in heap.items()]
-
-    def restore(self, entries: list[Entry]) -> None:
-        self.heap = {key: (total, tags) for _, key, total, tags in entries}
 
 
 class Greater(Operator):
     """The stateful example of the course on consistent snapshots: emit a value greater than the one before it."""
 
     keyed = True
+    layout = SINGLE
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        before = self.heap.get(record.key)
-        self.heap[record.key] = record.value
+        before = self.state.get(record.key)
+        self.state[record.key] = record.value
         if before is None or (record.value is not None and record.value > before):
             return (record,)
         return ()
-
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(0, key, last, 0) for key, last in heap.items()]
-
-    def restore(self, entries: list[Entry]) -> None:
-        self.heap = {key: last for _, key, last, _ in entries}
 
 
 class Dedup(Operator):
     """The first row of each key; all keys seen are recorded (the course on consistent snapshots)."""
 
     keyed = True
+    layout = SEEN
 
     def __init__(self, keys_only: bool) -> None:
         super().__init__()
         self._keys_only = keys_only
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        if record.key in self.heap:
+        if record.key in self.state:
             return ()
-        self.heap[record.key] = None
+        self.state[record.key] = None
         return (Record(record.key, 0, 0, 0, record.origin, record.ts) if self._keys_only else record,)
-
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(0, key, 0, 0) for key in heap]
-
-    def restore(self, entries: list[Entry]) -> None:
-        self.heap = {key: None for _, key, _, _ in entries}
 
 
 class Join(Operator):
     """Every pair of a left and a right row with the same key, once; NULL matches nothing.
 
-    Its heap holds a list of (value, tag) by (side, key); the lists grow in place.
+    Its state is a list of (value, tag) by (side, key).  On the heap the lists grow in place.
     """
 
     keyed = True
+    layout = ROWS
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         if record.key is None:
             return ()
-        self.heap.setdefault((gate, record.key), []).append((record.value, record.tag))
-        others = self.heap.get((1 - gate, record.key), ())
+        mine = (gate, record.key)
+        rows = self.state.get(mine, [])
+        rows.append((record.value, record.tag))
+        self.state[mine] = rows
+        others = self.state.get((1 - gate, record.key), ())
         if gate == 0:
             return [Record(record.key, record.value, record.tag, tag, record.origin, record.ts) for _, tag in others]
         return [Record(record.key, value, tag, record.tag, record.origin, record.ts) for value, tag in others]
-
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(side, key, value, tag) for (side, key), rows in heap.items() for value, tag in rows]
-
-    def restore(self, entries: list[Entry]) -> None:
-        self.heap = {}
-        for side, key, value, tag in entries:
-            self.heap.setdefault((side, key), []).append((value, tag))

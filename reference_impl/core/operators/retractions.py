@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any
 
+from ..backends.layouts import PAIR
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry
 from .operators import Join, Operator
 
 EMPTY = (0, 0)
@@ -22,32 +21,27 @@ EMPTY = (0, 0)
 
 
 class Changelog(Operator):
-    """Base; its heap holds (amount, sum of tags) by key."""
+    """Base; its state holds (amount, sum of tags) by key."""
 
     keyed = True
+    layout = PAIR
 
     @abstractmethod
     def amount(self, record: Record) -> int:
         """What a record adds; its retraction takes as much away."""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        before = self.heap.pop(record.key, EMPTY)
+        before = self.state.pop(record.key, EMPTY)
         amount = -self.amount(record) if record.tag < 0 else self.amount(record)
         after = before[0] + amount, before[1] + record.tag
         if after != EMPTY:
-            self.heap[record.key] = after
+            self.state[record.key] = after
         changes = ((before[0], -before[1], before), (*after, after))
         return [
             Record(record.key, total, tags, 0, record.origin, record.ts)
             for total, tags, state in changes
             if state != EMPTY
         ]
-
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(0, key, total, tags) for key, (total, tags) in heap.items()]
-
-    def restore(self, entries: list[Entry]) -> None:
-        self.heap = {key: (total, tags) for _, key, total, tags in entries}
 
 
 class SignedCount(Changelog):

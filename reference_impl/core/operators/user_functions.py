@@ -17,9 +17,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from ..backends.layouts import DECLARED, ORIGIN, OWN
 from ..vocabulary.errors import Refused
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry, TaskState
+from ..vocabulary.state import TaskState
 from .declared_state import Declared as Declared
 from .declared_state import items_of as items_of
 from .declared_state import list_of as list_of
@@ -39,10 +40,6 @@ _ROW, _WHOLE_ROW = "(value, tag, tag2)", "(key, value, tag, tag2)"
 _EMPTY: dict[str, Any] = {"value": None, "list": [], "map": {}, "items": [], "union": []}
 _INT64 = range(-(1 << 63), 1 << 63)
 _COPY_MASK = (1 << 8) - 1
-_ORIGIN = ""
-"""the name under which a snapshot has the origin of a key's greatest record"""
-_OWN = "*"
-"""the name under which a snapshot has a key's part of a function's own state"""
 
 
 MOST_CHAINED_TIMERS = 1_000
@@ -162,6 +159,7 @@ class UserOperator(Operator):
     """One subtask of the user function called `name`."""
 
     keyed = True
+    layout = DECLARED
 
     def __init__(self, name: str, make: Callable[[], Function]) -> None:
         super().__init__()
@@ -186,17 +184,16 @@ class UserOperator(Operator):
         self.time = state.watermark
         self.timers = Timers(state.timers)
         self.alarms = Timers(state.alarms)
-        self._held: dict[tuple[int | None, str], str] = {}
-        """by key and name, as JSON text, so that a function always gets a copy"""
+        self.state.restore(state)
         self._items: dict[str, list[str]] = {}
         """by name, the items that belong to no key"""
-        self._origins: dict[int | None, int] = {}
 
     # -- what it does ----------------------------------------------------------------
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         key = record.key
-        self._origins[key] = max(self._origins.get(key, 0), record.origin & ~_COPY_MASK | PANE)
+        known = (key, ORIGIN)
+        self.state[known] = max(self.state.get(known, 0), record.origin & ~_COPY_MASK | PANE)
         taken = Taken(key, record.value, record.tag, record.tag2, self.now if self.clocked else record.ts)
         rows = self._checked(self._function.on_record(taken, Context(self, key)), _ROW)
         return [Record(key, value, tag, tag2, record.origin, record.ts) for value, tag, tag2 in rows]
@@ -206,7 +203,7 @@ class UserOperator(Operator):
         was, self.time = self.time, time
         rows = self._fired(due)
         if self._function.timed and was < END_OF_TIME <= time:
-            for key in sorted(self._origins, key=_order):
+            for key in sorted((key for key, name in self.state if name == ORIGIN), key=_order):
                 rows.extend(self._of_key(key, self._function.on_end(Context(self, key))))
             rows.extend(self._fired(()))
             last = self._checked(self._function.on_close(Context(self, None)), _WHOLE_ROW)
@@ -244,7 +241,7 @@ class UserOperator(Operator):
         )
 
     def _of_key(self, key: int | None, rows: Iterable[Out]) -> list[Record]:
-        origin = self._origins.get(key, PANE)
+        origin = self.state.get((key, ORIGIN), PANE)
         return [Record(key, value, tag, tag2, origin, self.time) for value, tag, tag2 in self._checked(rows, _ROW)]
 
     def _checked(self, rows: Iterable[Any], form: str) -> Iterator[Any]:
@@ -272,7 +269,7 @@ class UserOperator(Operator):
         declared = self._declaration(name)
         if declared.is_of_subtask:
             return [msgspec.json.decode(text) for text in self._items.get(name, ())]
-        held = self._held.get((key, name))
+        held = self.state.get((key, name))
         return msgspec.json.decode(held or msgspec.json.encode(_EMPTY[declared.kind]))
 
     def put(self, key: int | None, name: str, value: Any) -> None:
@@ -282,11 +279,11 @@ class UserOperator(Operator):
         if declared.is_of_subtask:
             self._items[name] = [msgspec.json.encode(item).decode() for item in value]
         else:
-            self._held[key, name] = msgspec.json.encode(value).decode()
+            self.state[key, name] = msgspec.json.encode(value).decode()
 
     def clear(self, key: int | None, name: str) -> None:
         self._declaration(name)
-        self._held.pop((key, name), None)
+        self.state.pop((key, name), None)
         self._items.pop(name, None)
 
     def _declaration(self, name: str) -> Declared:
@@ -300,21 +297,18 @@ class UserOperator(Operator):
     def declared(self) -> dict[str, str]:
         """The kind and type of each state, by name, as a snapshot holds them."""
         declared_states = {name: one.in_words for name, one in self._function.states.items()}
-        return {**declared_states, _OWN: "its own"} if self._function.owns_state else declared_states
+        return {**declared_states, OWN: "its own"} if self._function.owns_state else declared_states
 
     def held(self) -> list[tuple[int | None, str, str]]:
-        """(key, name, JSON) of all its state; the lists do not change afterwards."""
-        found = [(key, name, text) for (key, name), text in self._held.items()]
-        if self._function.owns_state:
-            found += self._handed_over()
-        return found + [(key, _ORIGIN, str(origin)) for key, origin in self._origins.items()]
+        """What the function hands over of its own."""
+        return self._handed_over() if self._function.owns_state else []
 
     def _handed_over(self) -> list[tuple[int | None, str, str]]:
         """The function's own state; raises Refused if `snapshot` raises, or returns something else than a mapping of
         values that JSON can represent."""
         try:
             own = self._function.snapshot().items()
-            return [(key, _OWN, msgspec.json.encode(value).decode()) for key, value in own]
+            return [(key, OWN, msgspec.json.encode(value).decode()) for key, value in own]
         except Exception as error:  # whatever a user's code raises
             raise Refused(f"`snapshot` of {self._name} raised {type(error).__name__}: {error}") from error
 
@@ -340,29 +334,14 @@ class UserOperator(Operator):
         except Exception as error:
             raise Refused(f"`keeps` of {self._name} raised {type(error).__name__}: {error}") from error
 
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        """Nothing: the state is in `held`, not in entries."""
-        return []
-
-    def restore(self, entries: list[Entry]) -> None:
-        self._begin(self._made(), TaskState())
-
     def resume(self, state: TaskState) -> None:
         """Take over a snapshot; raises Refused for state that the function declares differently, or not at all."""
         self._begin(self._made(), state)
         self._check(state.declared)
-        own: dict[int | None, Any] = {}
-        for key, name, text in state.held:
-            if name == _ORIGIN:
-                self._origins[key] = int(text)
-            elif name == _OWN:
-                own[key] = msgspec.json.decode(text)
-            else:
-                self._held[key, name] = text
         for name, text in (*state.listed, *state.shared):
             self._items.setdefault(name, []).append(text)
         if self._function.owns_state:
-            self._take_back(own)
+            self._take_back({key: msgspec.json.decode(text) for key, name, text in state.held if name == OWN})
 
     def _take_back(self, own: Mapping[int | None, Any]) -> None:
         try:
@@ -374,7 +353,7 @@ class UserOperator(Operator):
         declared = self.declared()
         for name, was in stored.items():
             now = declared.get(name)
-            what = "state of its own" if name == _OWN else f"the state {name!r}, {was}"
+            what = "state of its own" if name == OWN else f"the state {name!r}, {was}"
             if now is None:
                 raise Refused(f"the snapshot of {self._name} holds {what}, which it does not declare")
             if now != was:

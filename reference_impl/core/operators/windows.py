@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any
 
+from ..backends.layouts import PANES
 from ..vocabulary.messages import Record
-from ..vocabulary.state import Entry, TaskState
+from ..vocabulary.state import TaskState
 from .operators import Operator
 from .timers import Timer, Timers
 
@@ -29,9 +29,10 @@ Pane = tuple[int, int | None, int, int]
 
 
 class Window(Operator):
-    """Base; `heap` holds panes by (key, start)."""
+    """Base; its state holds panes by (key, start)."""
 
     keyed = True
+    layout = PANES
 
     def __init__(self, of: str, lateness: int) -> None:
         """`of`: the aggregate, "count" or "sum"."""
@@ -58,7 +59,7 @@ class Window(Operator):
 
     def put(self, key: int | None, start: int, pane: Pane) -> list[Record]:
         """Keep a pane until its window's end; returns its row if that has come already."""
-        self.heap[(key, start)] = pane
+        self.state[(key, start)] = pane
         if pane[0] - 1 <= self.time:
             self.timers.set((pane[0] - 1 + self._lateness, key, start))
             return [self.row(key, start, pane)]
@@ -68,7 +69,7 @@ class Window(Operator):
 
     def take(self, key: int | None, start: int) -> Pane:
         """Remove a pane and its timers."""
-        pane: Pane = self.heap.pop((key, start))
+        pane: Pane = self.state.pop((key, start))
         for timer in self._timers_of(key, start, pane[0]):
             self.timers.drop(timer)
         return pane
@@ -79,7 +80,7 @@ class Window(Operator):
         return ((last, key, start), (last + self._lateness, key, start))
 
     def _empty(self, key: int | None, start: int, end: int) -> Pane:
-        pane: Pane = self.heap.get((key, start), (end, None if self._sums else 0, 0, 0))
+        pane: Pane = self.state.get((key, start), (end, None if self._sums else 0, 0, 0))
         return pane
 
     def _with(self, record: Record, pane: Pane) -> Pane:
@@ -99,34 +100,21 @@ class Window(Operator):
         self.time = time
         rows: list[Record] = []
         for at, key, start in due:
-            pane = self.heap.get((key, start))
+            pane = self.state.get((key, start))
             if pane is None:
                 continue
             if at == pane[0] - 1:
                 rows.append(self.row(key, start, pane))
             if at == pane[0] - 1 + self._lateness:
-                del self.heap[(key, start)]
+                del self.state[(key, start)]
         return rows
 
     # -- snapshots -----------------------------------------------------------------
 
-    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        return [(start, key, value, tags) for (key, start), (_, value, tags, _) in heap.items()]
-
-    def lineage(self) -> list[tuple[int, int]]:
-        return [(end, origin) for end, _, _, origin in self.heap.values()]
-
-    def restore(self, entries: list[Entry]) -> None:
-        """Begin empty: `entries` do not hold all of a window's state, which `resume` restores."""
-        self.resume(TaskState())
-
     def resume(self, state: TaskState) -> None:
         self.time = state.watermark
         self.timers = Timers(state.timers)
-        self.heap = {
-            (key, start): (end, value, tags, origin)
-            for (start, key, value, tags), (end, origin) in zip(state.entries, state.panes, strict=False)
-        }
+        self.state.restore(state)
 
 
 class Tumbling(Window):
@@ -169,11 +157,11 @@ class Session(Window):
         ((start, end),) = self.spans(record.ts)
         near = [
             begun
-            for (key, begun), (until, _, _, _) in self.heap.items()
+            for (key, begun), (until, _, _, _) in self.state.items()
             if key == record.key and begun < end and start < until
         ]
         start = min(start, *near) if near else start
-        end = max([end, *(self.heap[(record.key, begun)][0] for begun in near)])
+        end = max([end, *(self.state[(record.key, begun)][0] for begun in near)])
         if self.is_late(end):
             return ()
         merged: Pane = (end, None if self._sums else 0, 0, 0)

@@ -19,8 +19,8 @@ ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Che
                                     Checkpoints._awaiting, Checkpoints._reject (late, or of an older attempt)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_stored,
                                     CheckpointCoordinator._notify
-ABS-5  what a snapshot holds        task.py: Task.state_without_heap    input_task.py: InputTask.current_snapshot
-                                    source.py: SourceTask.state_without_heap    checkpoints.py: Checkpoints._record_of
+ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py: InputTask.current_snapshot
+                                    source.py: SourceTask.unkeyed_state    checkpoints.py: Checkpoints._record_of
                                     ../decisions/compatibility.py: refusal (a record that lacks a state)
 ABS-6  failure and recovery         ../lifecycle/execution.py: Execution.on_lost, Execution.deploy
                                     task.py: Task.restore    task_tracking.py: Attempts

@@ -40,8 +40,9 @@ from ..vocabulary.messages import (
     Trigger,
     Watermark,
 )
-from ..vocabulary.state import Entry, Sealed, Snapshot, TaskState
+from ..vocabulary.state import Sealed, Snapshot, TaskState
 from ..vocabulary.timeouts import RetryRequest
+from ..vocabulary.views import View
 from .barrier_alignment import (
     AbortCame,
     BarrierCame,
@@ -90,7 +91,7 @@ class Work(Protocol):
         ...
 
     def describe(self, state: TaskState) -> None:
-        """Add its part to the state of a snapshot; not the heap."""
+        """Add its part to the state of a snapshot; not the working state by key."""
         ...
 
     def adopt(self, state: TaskState) -> None:
@@ -108,12 +109,8 @@ class Work(Protocol):
 class OperatorState(Protocol):
     """It keeps state by key."""
 
-    def heap(self) -> dict[Any, Any]:
-        """A copy of the working state by key."""
-        ...
-
-    def entries(self, heap: dict[Any, Any]) -> list[Entry]:
-        """The entries of a snapshot, from such a copy."""
+    def view(self) -> View:
+        """The working state by key of this moment, which no later record changes (ABS-8)."""
         ...
 
 
@@ -443,18 +440,18 @@ class InputTask(Task):
     def on_restored(self) -> list[Effect]:
         return self.work.on_restored()
 
-    def state_without_heap(self) -> TaskState:
-        state = super().state_without_heap()
+    def unkeyed_state(self) -> TaskState:
+        state = super().unkeyed_state()
         self._event_time.describe(state)
         self.work.describe(state)
         return state
 
     def current_snapshot(self) -> Snapshot:
-        """The state of this moment.  The working state by key is a copy that no later record changes (ABS-8)."""
+        """The state of this moment; of the working state by key a view."""
         if self._operator is None:
             return super().current_snapshot()
-        heap = self._operator.heap()
-        return Snapshot(self.state_without_heap(), heap, self._operator.entries)
+        view = self._operator.view()
+        return Snapshot(self.unkeyed_state(), view)
 
     # -- the world -----------------------------------------------------------------
 

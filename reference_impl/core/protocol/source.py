@@ -35,7 +35,7 @@ from ..vocabulary.messages import (
     Running,
     Trigger,
 )
-from ..vocabulary.state import TaskState, without_heap
+from ..vocabulary.state import TaskState, without_keyed_state
 from ..vocabulary.timeouts import IdleTimeout, RetryAsk
 from .task import (
     AWAITING_FINAL_CHECKPOINT,
@@ -262,8 +262,8 @@ class SourceTask(Task):
     def stay_finished(self) -> list[Effect]:
         return [Rest(), *super().stay_finished()]
 
-    def state_without_heap(self) -> TaskState:
-        state = super().state_without_heap()
+    def unkeyed_state(self) -> TaskState:
+        state = super().unkeyed_state()
         state.positions = dict(self.positions)
         state.turn = self._next_log
         if self._event_time is not None:
@@ -315,12 +315,12 @@ class SourceTask(Task):
         return self._carry_out(step, checkpoint)
 
     def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
-        state = self.state_without_heap()
+        state = self.unkeyed_state()
         latest = list(self.positions)[self._next_log - 1] if self.positions else None
         state.positions = self.parts.source_cut.positions(self.positions, latest, self.life.after_end)
         if self.config.trims_logs:
             self._cuts[checkpoint] = dict(state.positions)
-        return self.persist_when_complete(checkpoint, without_heap(state))
+        return self.persist_when_complete(checkpoint, without_keyed_state(state))
 
     def on_complete(self, message: Complete) -> list[Effect]:
         """Let the log discard records that no snapshot needs: those before the positions of the oldest one that may be

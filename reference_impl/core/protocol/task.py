@@ -59,7 +59,7 @@ from ..vocabulary.messages import (
     Terminate,
     Trigger,
 )
-from ..vocabulary.state import Sealed, Snapshot, TaskState, without_heap
+from ..vocabulary.state import Sealed, Snapshot, TaskState, without_keyed_state
 from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout, RetryEndReport
 
 NO_CHECKPOINT = CheckpointId(0)
@@ -362,13 +362,13 @@ class Task(ABC):
     # in-flight data, and `persist` writes, and then acknowledges.  A source begins here with its barrier.  A task with
     # inputs gets here by way of its work: `InputTask._snapshot_and_barrier`, then `Work.snapshot`.
 
-    def state_without_heap(self) -> TaskState:
-        """All its state but the working state by key, the heap of its operator."""
+    def unkeyed_state(self) -> TaskState:
+        """All its state but the working state by key of its operator."""
         return TaskState(rotations=list(self.rotations), ended=self.life.after_end)
 
     def current_snapshot(self) -> Snapshot:
         """The state of this moment, which no later record changes (ABS-8)."""
-        return without_heap(self.state_without_heap())
+        return without_keyed_state(self.unkeyed_state())
 
     def take_snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Take the snapshot here, in the task's program order."""

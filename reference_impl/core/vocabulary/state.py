@@ -7,19 +7,14 @@ restored, without code of its writer.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from .errors import CorruptSnapshot
 from .ids import CheckpointId, TaskId
 from .transactions import pooled_id_in, writer_in
-
-Entry = tuple[int, int | None, int | None, int]
-"""(side, key, a, b): one entry of keyed state.  count (0, key, n, 0), sum (0, key,
-sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0
-left or 1 right, key, value, tag), a window (its start, key, aggregate, sum of tags)."""
+from .views import NOTHING, Entry, View
 
 BEGINNING = -(1 << 62)
 """The watermark before the first was received."""
@@ -120,23 +115,20 @@ class EnumeratorState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     assigned: dict[int, TaskId] = {}
 
 
-def without_heap(state: TaskState) -> Snapshot:
+def without_keyed_state(state: TaskState) -> Snapshot:
     """The snapshot of a task without working state by key."""
-    return Snapshot(state, {}, lambda heap: [])
+    return Snapshot(state, NOTHING)
 
 
 class Snapshot:
-    """A state that is yet to be written.  All of it is fixed but the heap, a copy that
-    `describe` turns into entries when the state is written."""
+    """A state that is yet to be written.  All of it is fixed but the working state by key, of which there is a view
+    that becomes entries when the state is written."""
 
-    __slots__ = ("_describe", "_fixed", "_heap")
+    __slots__ = ("_fixed", "view")
 
-    def __init__(
-        self, fixed: TaskState, heap: dict[Any, Any], describe: Callable[[dict[Any, Any]], list[Entry]]
-    ) -> None:
+    def __init__(self, fixed: TaskState, view: View) -> None:
         self._fixed = fixed
-        self._heap = heap
-        self._describe = describe
+        self.view = view
 
     @property
     def ended(self) -> bool:
@@ -154,15 +146,17 @@ class Snapshot:
     ) -> Snapshot:
         """The same with in-flight data: received by input channel, unsent by output channel."""
         fixed = msgspec.structs.replace(self._fixed, queued=queued, unsent=unsent, spilled=spilled)
-        return Snapshot(fixed, self._heap, self._describe)
+        return Snapshot(fixed, self.view)
 
     def with_replays(self, replays: dict[int, list[int]]) -> Snapshot:
         """The same with how often each element of `queued` was put back before."""
-        return Snapshot(msgspec.structs.replace(self._fixed, replays=replays), self._heap, self._describe)
+        return Snapshot(msgspec.structs.replace(self._fixed, replays=replays), self.view)
 
     def materialise(self) -> TaskState:
         """The state as it is written."""
-        return msgspec.structs.replace(self._fixed, entries=self._describe(self._heap))
+        view = self.view
+        held = [*self._fixed.held, *view.held()] if self._fixed.declared else []
+        return msgspec.structs.replace(self._fixed, entries=view.entries(), panes=view.panes(), held=held)
 
 
 _encoder = msgspec.json.Encoder()

@@ -38,6 +38,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
 )
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer
+from cutproof.reference_impl.core.vocabulary.views import Entry
 
 T = TypeVar("T")
 AnyTask = TypeVar("AnyTask", bound=Task)
@@ -52,6 +53,11 @@ def row(key: int | None, value: int | None, tag: int = 0, origin: int = 0, tag2:
 
 def spec(task: str, *, gates: tuple[int, ...] = (), outputs: tuple[Output, ...] = ()) -> TaskSpec:
     return TaskSpec(task=TaskId(task), job=1, attempt=ATTEMPT, gates=gates, outputs=outputs)
+
+
+def entries_of(operator: Operator) -> list[Entry]:
+    """The entries of an operator's state."""
+    return operator.state.snapshot().entries()
 
 
 def output(partitioning: str, *channels: int) -> Output:

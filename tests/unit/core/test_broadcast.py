@@ -26,7 +26,7 @@ from cutproof.reference_impl.core.vocabulary.effects import Send
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Piece, Record
 from cutproof.reference_impl.core.vocabulary.state import TaskState, decode, encode
-from unit.core.machines import ATTEMPT, row, take, up
+from unit.core.machines import ATTEMPT, entries_of, row, take, up
 
 DATA, RULE = 0, 1
 values = st.one_of(st.none(), st.integers(-9, 9))
@@ -77,7 +77,7 @@ def test_a_copy_goes_on_where_the_other_stood() -> None:
     copy.resume(decode(encode(TaskState(broadcast=operator.broadcast()))))
     assert copy.broadcast() == operator.broadcast() != []
     assert seen(list(copy.apply(row(1, 1, 2), DATA))) == [(1, 11, 2, 33)]
-    copy.restore([])
+    copy.resume(TaskState())
     assert copy.broadcast() == []
 
 
@@ -88,14 +88,14 @@ def test_a_model_moves_by_a_quarter_of_the_distance_though_it_was_restored_in_be
     model, levels, out = Model(), Counter[int](), []
     for number, (key, value) in enumerate(records):
         if number == at:
-            entries, model = model.describe(model.heap), Model()
-            model.restore(entries)
+            entries, model = entries_of(model), Model()
+            model.resume(TaskState(entries=entries))
         out += seen(list(model.apply(row(key, value, number), 0)))
         if value is not None:
             levels[key] += (value - levels[key]) // 4
         assert out[-1] == (key, levels[key], number, 0)
     learnt = Counter(key for key, value in records if value is not None)
-    assert sorted(model.describe(model.heap)) == sorted(
+    assert sorted(entries_of(model)) == sorted(
         (0, key, levels[key], learnt[key]) for key in {key for key, _ in records}
     )
 
@@ -105,7 +105,7 @@ def test_a_model_never_forgets_that_records_came_in_another_order() -> None:
     for number in range(3):
         list(forth.apply(row(0, number * 8, number), 0))
         list(back.apply(row(0, 16 - number * 8, number), 0))
-    assert (forth.heap[0], back.heap[0]) == ((5, 3), (3, 3))
+    assert (forth.state[0], back.state[0]) == ((5, 3), (3, 3))
 
 
 # -- edges -----------------------------------------------------------------------------------------------------------

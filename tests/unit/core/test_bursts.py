@@ -92,7 +92,7 @@ def test_at_the_end_of_all_input_what_is_pending_fires_before_the_end_goes_on() 
     effects = one.step(Arrived(0, EndOfData()))
     kinds = [type(effect.element) if isinstance(effect, Send) else type(effect) for effect in effects]
     assert kinds[:3] == [TimeEnded, Record, EndOfData]
-    assert one.state_without_heap().alarms == []
+    assert one.unkeyed_state().alarms == []
 
 
 def test_a_restored_timer_is_asked_for_and_fires_at_its_own_time() -> None:

@@ -103,7 +103,7 @@ def test_a_drain_ends_time_before_the_data_and_a_stop_does_not() -> None:
 def test_what_a_source_stores_it_goes_on_from() -> None:
     task = up(source([10, 30, 20], [5], delay=2))
     watermarks(task, 2)
-    state = task.state_without_heap()
+    state = task.unkeyed_state()
     assert (state.watermark, state.maxima) == (7, {0: 10, 1: 5})
     again = up(source([10, 30, 20], [5], delay=2), state=state, checkpoint=1)
     assert watermarks(again, 1) == [27]
@@ -118,7 +118,7 @@ def test_a_task_waits_for_its_slowest_input() -> None:
     assert times(task, (0, Watermark(10))) == []
     assert take(task, Watermark(5), 1) == [Advanced(5), Send(0, Watermark(5))]
     assert times(task, (1, Watermark(20)), (1, Watermark(15)), (0, Watermark(12))) == [Watermark(10), Watermark(12)]
-    assert task.state_without_heap().times == [12, 20]
+    assert task.unkeyed_state().times == [12, 20]
 
 
 def test_an_end_and_an_idle_channel_leave_nothing_to_wait_for_either() -> None:
@@ -169,7 +169,7 @@ def test_event_time_is_in_the_snapshot_and_taken_up_again() -> None:
     assert again.current_snapshot().materialise() == state
     elements = [effect.element for effect in take(again, Watermark(19), 0) if isinstance(effect, Send)]
     assert elements[-1] == Watermark(19)
-    assert (work(again).operator.heap, work(again).operator.timers.pending()) == ({}, [])
+    assert (work(again).operator.state, work(again).operator.timers.pending()) == ({}, [])
 
 
 def test_without_event_time_a_state_reports_nothing_of_it() -> None:

@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.extensions.in_flight import InFlight, pack, un
 from cutproof.reference_impl.core.vocabulary.effects import Refill
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, CancelBarrier, Element, EndOfData, Idle, Watermark
-from cutproof.reference_impl.core.vocabulary.state import Passing, Snapshot, TaskState
+from cutproof.reference_impl.core.vocabulary.state import Passing, Snapshot, TaskState, without_keyed_state
 from unit.core.machines import row
 
 ONE, TWO = CheckpointId(1), CheckpointId(2)
@@ -18,7 +18,7 @@ D = row(4, 40, origin=4)
 
 
 def a_snapshot(*, ended: bool = False) -> Snapshot:
-    return Snapshot(TaskState(ended=ended), {}, lambda heap: [])
+    return without_keyed_state(TaskState(ended=ended))
 
 
 def written(book: InFlight) -> dict[CheckpointId, tuple[dict[int, list[Passing]], dict[int, list[Passing]]]]:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.operators.operators import (
     Count,
     Dedup,
@@ -22,7 +21,8 @@ from cutproof.reference_impl.core.operators.operators import (
     Union,
 )
 from cutproof.reference_impl.core.vocabulary.messages import Record
-from unit.core.machines import row
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from unit.core.machines import entries_of, row
 
 Rows = list[tuple[int | None, int | None, int, int]]
 keys = st.one_of(st.none(), st.integers(-2, 2))
@@ -165,30 +165,30 @@ def test_a_restored_operator_goes_on_as_the_one_it_is_a_copy_of(
     name: str, rows: list[Record], more: list[Record]
 ) -> None:
     original = fed(KEYED[name], rows)
-    entries = original.describe(original.heap)
+    entries = entries_of(original)
     copy = fed(KEYED[name], more)
-    copy.restore(entries)
-    assert copy.describe(copy.heap) == entries
+    copy.resume(TaskState(entries=entries))
+    assert entries_of(copy) == entries
     assert out(copy, more) == out(original, more)
 
 
 @pytest.mark.parametrize("name", KEYED)
 @settings(max_examples=30)
 @given(rows=records, more=records)
-def test_a_copy_of_the_heap_never_changes_again(name: str, rows: list[Record], more: list[Record]) -> None:
+def test_a_view_of_the_heap_never_changes_again(name: str, rows: list[Record], more: list[Record]) -> None:
     operator = fed(KEYED[name], rows)
-    entries = operator.describe(operator.heap)
-    heap = Copying().copy(operator.heap)
+    entries = entries_of(operator)
+    view = operator.state.snapshot()
     for record in more:
         operator.apply(record, 0)
-    assert operator.describe(heap) == entries
+    assert view.entries() == entries
 
 
 @pytest.mark.parametrize("name", STATELESS)
 def test_the_stateless_hold_nothing(name: str) -> None:
     operator = fed(STATELESS[name], [row(1, 1)])
-    assert operator.describe(operator.heap) == []
-    operator.restore([])
+    assert entries_of(operator) == []
+    operator.resume(TaskState())
     assert not operator.keyed
 
 
@@ -206,14 +206,14 @@ def test_what_entries_hold() -> None:
     held = {name: fed(make, []) for name, make in KEYED.items()}
     for operator in held.values():
         out(operator, rows)
-    assert {name: operator.describe(operator.heap) for name, operator in held.items()} == expected
+    assert {name: entries_of(operator) for name, operator in held.items()} == expected
 
 
 @pytest.mark.parametrize("name", KEYED)
 def test_restoring_replaces_what_was_held(name: str) -> None:
     operator = fed(KEYED[name], [row(1, 5, 10), row(1, 6, 20)])
-    operator.restore([])
-    assert operator.describe(operator.heap) == []
+    operator.resume(TaskState())
+    assert entries_of(operator) == []
 
 
 def test_who_is_keyed_and_who_holds_back() -> None:

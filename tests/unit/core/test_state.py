@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cutproof.reference_impl.core.backends.heap import HeapView
+from cutproof.reference_impl.core.backends.layouts import SINGLE
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot, ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.state import (
@@ -77,10 +79,11 @@ def test_a_right_checksum_over_something_else_is_found() -> None:
         decode(b"")
 
 
-def test_a_snapshot_is_fixed_but_for_its_heap() -> None:
-    heap = {1: 2}
-    snapshot = Snapshot(TaskState(turn=3), heap, lambda held: [(0, key, value, 0) for key, value in held.items()])
-    heap[1] = 5
+def test_a_snapshot_is_fixed_but_for_its_view() -> None:
+    """If the decision on copying hands the state itself over, a later change is written."""
+    copy = {1: 2}
+    snapshot = Snapshot(TaskState(turn=3), HeapView(SINGLE, copy))
+    copy[1] = 5
     assert snapshot.materialise() == TaskState(turn=3, entries=[(0, 1, 5, 0)])
 
 

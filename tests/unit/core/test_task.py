@@ -242,8 +242,8 @@ def test_what_it_reports_to_have_restored_is_what_it_holds() -> None:
     """Not what it was given: an operator that forgets on restore is seen to."""
 
     class Forgetful(Count):
-        def restore(self, entries: list[tuple[int, int | None, int | None, int]]) -> None:
-            super().restore(entries[:1])
+        def resume(self, state: TaskState) -> None:
+            super().resume(TaskState(entries=state.entries[:1]))
 
     task = operator(Forgetful(tagged=False))
     effects = deliver(task, deploy(checkpoint=4, state=TaskState(entries=[(0, 1, 5, 0), (0, 2, 6, 0)], rotations=[0])))

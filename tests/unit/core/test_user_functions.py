@@ -98,7 +98,7 @@ def advance(worker: UserOperator, time: int) -> list[Record]:
 def state_of(worker: UserOperator, watermark: int = 0) -> TaskState:
     """As it is written to a store, and read again."""
     state = TaskState(watermark=watermark, timers=worker.timers.pending())
-    state.held, state.declared = worker.held(), worker.declared()
+    state.held, state.declared = [*worker.held(), *worker.state.snapshot().held()], worker.declared()
     state.listed, state.shared = worker.listed(), worker.shared()
     return decode(encode(state))
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutproof.reference_impl.core.backends.heap import HeapState
 from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.operators.windows import PANE, Session, Sliding, Tumbling, Window
 from cutproof.reference_impl.core.vocabulary.messages import Record
@@ -69,7 +70,7 @@ def test_rows_are_those_of_the_definition(taken: list[Timed], size: int, slide: 
                 over.setdefault((key, start), []).append(record)
     assert Counter(advance(tumbling, END)) == by_definition(apart, of)
     assert Counter(advance(sliding, END)) == by_definition(over, of)
-    assert (tumbling.heap, tumbling.timers.pending()) == ({}, [])
+    assert (tumbling.state, tumbling.timers.pending()) == ({}, [])
 
 
 @given(st.permutations([0, 3, 6, 10, 13, 30]), st.sampled_from(["count", "sum"]))
@@ -105,7 +106,7 @@ def test_without_lateness_a_late_record_is_dropped() -> None:
     window = Tumbling(10, "count", 0)
     advance(window, 9)
     assert feed(window, at(1, 5)) == []
-    assert (window.heap, window.timers.pending()) == ({}, [])
+    assert (window.state, window.timers.pending()) == ({}, [])
 
 
 def test_within_its_lateness_a_late_record_emits_the_row_again() -> None:
@@ -116,7 +117,7 @@ def test_within_its_lateness_a_late_record_emits_the_row_again() -> None:
     assert feed(window, at(2, 5, value=4)) == [(2, 4, 1, 0)]
     assert advance(window, 13) == []
     assert advance(window, 14) == []
-    assert window.heap == {}
+    assert window.state == {}
     assert feed(window, at(1, 5)) == []
 
 
@@ -142,18 +143,18 @@ def test_of_several_windows_the_first_is_emitted_first() -> None:
 )
 def test_a_restored_window_goes_on_as_if_nothing_had_happened(window: Window) -> None:
     fresh = type(window).__new__(type(window))
-    fresh.__dict__.update({**vars(window), "heap": {}})
+    fresh.__dict__.update({**vars(window), "state": HeapState(window.layout, Copying())})
     feed(window, *(at(time % 2, time, value=time, offset=time) for time in (0, 3, 11, 14, 22)))
     advance(window, 10)
-    copy = Copying().copy(window.heap)
+    view = window.state.snapshot()
     state = TaskState(
         watermark=window.time,
-        entries=window.describe(copy),
+        entries=view.entries(),
         timers=window.timers.pending(),
-        panes=window.lineage(),
+        panes=view.panes(),
     )
     fresh.resume(state)
     for one in (window, fresh):
         feed(one, at(0, 12, value=100, offset=30))
-    assert fresh.heap == window.heap
+    assert fresh.state == window.state
     assert advance(fresh, END) == advance(window, END) != []

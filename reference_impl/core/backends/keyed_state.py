@@ -1,0 +1,27 @@
+"""The working state by key of one operator, whatever keeps it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import MutableMapping
+from typing import Any
+
+from ..vocabulary.state import TaskState
+from ..vocabulary.views import View
+
+
+class KeyedState(MutableMapping[Any, Any]):
+    """A mapping from keys to values, as the operator's layout has them.
+
+    A value that is changed after it was put changes the state on the heap, and no other: put it again.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def snapshot(self) -> View:
+        """A view of this moment, which no later change alters (ABS-8)."""
+
+    @abstractmethod
+    def restore(self, state: TaskState) -> None:
+        """Replace all of it by what a snapshot holds."""

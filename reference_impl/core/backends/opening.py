@@ -1,0 +1,26 @@
+"""Which backend keeps an operator's working state, as the job's settings say."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..decisions.parts import Parts
+from ..job.config import Config
+from ..job.task_spec import TaskSpec
+from .heap import HeapState
+from .keyed_state import KeyedState
+from .layouts import UNLISTED, Layout
+from .lsm import Limits, LsmState
+
+
+def open_state(spec: TaskSpec, layout: Layout, config: Config, parts: Parts) -> KeyedState:
+    """The empty working state of an operator.  What belongs to no key (OPS-2) is on the heap in any case."""
+    if config.state_backend == "heap" or layout is UNLISTED:
+        return HeapState(layout, parts.copying)
+    return LsmState(
+        layout, partial(parts.naming.sorted_file, spec.task, spec.attempt), parts.state_files, _limits(config)
+    )
+
+
+def _limits(config: Config) -> Limits:
+    return Limits(config.memtable_entries, config.compaction_files)

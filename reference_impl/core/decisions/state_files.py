@@ -1,0 +1,30 @@
+"""The files of an LSM store: what a flush takes, what compaction may drop, what a view keeps (ABS-8, ABS-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from .part import Part
+
+File = TypeVar("File")
+Memtable = dict[bytes, bytes | None]
+"""values by key, both as bytes; None is a tombstone"""
+
+
+class StateFiles(Part):
+    """The decisions of an LSM store."""
+
+    def sealed(self, memtable: Memtable) -> tuple[Memtable, Memtable]:
+        """The memtable that a flush writes, and the one that takes the next changes."""
+        return memtable, {}
+
+    def drops_tombstones(self, oldest: bool) -> bool:
+        """Whether a compaction drops tombstones: only with the oldest file among its inputs (`oldest`), since an older
+        one may still have the key."""
+        return oldest
+
+    def linked(self, files: Mapping[str, File], names: Sequence[str]) -> Mapping[str, File]:
+        """The files that a view reads later, of those that the store has now: links of its own, because a compaction
+        may delete the store's meanwhile."""
+        return {name: files[name] for name in names}
