@@ -19,6 +19,7 @@ from .core.vocabulary.causes import AnyCause
 from .core.vocabulary.ends import Status
 from .core.vocabulary.errors import expect
 from .core.vocabulary.events import CommandKind, CompletedSnapshot
+from .core.vocabulary.formats import Filed
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.vocabulary.notes import AnyNote
 from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome
@@ -207,12 +208,28 @@ class CoordinatorChanged(Observed):
     fault: int | None
 
 
+class NeededFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file that a snapshot needs besides that under its handle; `own`: it was written for this snapshot."""
+
+    name: Handle
+    size: int
+    own: bool
+
+
+def needed(filed: Filed) -> tuple[NeededFile, ...]:
+    """The files that a snapshot needs."""
+    written = [new.file.name for new in filed.new]
+    return tuple(NeededFile(file.name, file.size, file.name in written) for file in filed.files)
+
+
 class SnapshotStored(Observed):
     checkpoint: CheckpointId
     task: TaskId
     attempt: AttemptId
     handle: Handle
     state: str
+    files: tuple[NeededFile, ...] = ()
+    """those that it needs besides"""
 
 
 class CheckpointCompleting(Observed):
@@ -248,6 +265,7 @@ class CommandIssued(Observed):
     inserted: dict[str, str] = msgspec.field(default_factory=dict)
     snapshot: CheckpointId | None = None
     """the one that the user named; None: the newest"""
+    format: str = ""
 
 
 class CommandReturned(Observed):

@@ -30,6 +30,7 @@ from .model import (
     Savepoint,
     Scenario,
     StopWithSavepoint,
+    format_of,
     kind_of,
 )
 
@@ -41,6 +42,7 @@ SPILLING = ("at-once", "continuous", "buffer-timeout")
 SPILL_STORES = ("log", "files")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
+SNAPSHOT_FORMATS = ("canonical", "native", "incremental")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 FAILOVERS = ("full", "region", "local")
 ANY_SNAPSHOT = ("each", "newest", "oldest")
@@ -74,6 +76,8 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
         where = f"command {index} ({kind_of(command)})"
         yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
         yield from (f"{where}: {problem}" for problem in _snapshot(command, scenario))
+        if format_of(command) and format_of(command) not in SNAPSHOT_FORMATS:
+            yield f"{where}: the format is {format_of(command)!r}; it can be {', '.join(SNAPSHOT_FORMATS)}"
         if isinstance(command, Resume) and not isinstance(command.trigger, AtTime):
             yield f"{where}: a resume is triggered by a time, which counts from the end of the job"
         if isinstance(command.trigger, AtRest) and not isinstance(command, Fork):
@@ -224,6 +228,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         "spill_store": (engine.spill_store, SPILL_STORES),
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
+        "snapshot_format": (engine.snapshot_format, SNAPSHOT_FORMATS),
         "finishing": (engine.finishing, FINISHING),
         "failover": (engine.failover, FAILOVERS),
     }
@@ -232,6 +237,9 @@ def _engine(scenario: Scenario) -> Iterator[str]:
             yield f"engine.{field} is {value!r}; it can be {', '.join(allowed)}"
     if engine.alignment != "aligned" and engine.guarantee != "exactly-once":
         yield f"engine.alignment {engine.alignment} is for exactly-once: {engine.guarantee} blocks no channel"
+    named = (engine.snapshot_format, *(format_of(command) for command in scenario.commands))
+    if engine.snapshot_store == "memory" and any(name in ("native", "incremental") for name in named):
+        yield "engine.snapshot_store memory has no files: its snapshots are canonical, not native or incremental"
     if engine.spill_after_us < 1:
         yield f"engine.spill_after_us is {engine.spill_after_us}; an element waits at least 1 µs before it is spilled"
     if engine.alignment_timeout_us < 1:
@@ -272,6 +280,7 @@ _AT_LEAST_ONE = frozenset(
         "checkpoint_timeout_us",
         "concurrent_checkpoints",
         "retained_checkpoints",
+        "full_every",
         "channel_capacity",
         "nodes",
     }

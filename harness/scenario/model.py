@@ -49,6 +49,12 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     """asynchronous, or synchronous: the task does nothing else while its state is written"""
     snapshot_store: str = "files"
     """files, or memory: the coordinator's own, which is lost with it"""
+    snapshot_format: str = "canonical"
+    """of checkpoints, and of savepoints that name none: canonical (one file for each task, with all its state), native
+    (the files of the working state apart) or incremental (as native, but what an earlier complete checkpoint has stored
+    is referred to and not written again)"""
+    full_every: int = 4
+    """of incremental checkpoints, each how-manieth writes all its files"""
     checkpoint_interval_us: int = 10_000
     minimum_pause_us: int = 0
     checkpoint_timeout_us: int = 40_000
@@ -95,6 +101,8 @@ class Savepoint(Command, kw_only=True, tag="savepoint"):
 
     name: str = ""
     """by which a resume or a fork can name the snapshot"""
+    format: str | msgspec.UnsetType = msgspec.UNSET
+    """as `snapshot_format`; left out for the job's own"""
 
 
 class StopWithSavepoint(Command, kw_only=True, tag="stop-with-savepoint"):
@@ -103,6 +111,8 @@ class StopWithSavepoint(Command, kw_only=True, tag="stop-with-savepoint"):
     drain: bool = False
     name: str = ""
     """as of a savepoint"""
+    format: str | msgspec.UnsetType = msgspec.UNSET
+    """as `snapshot_format`; left out for the job's own"""
 
 
 class Cancel(Command, kw_only=True, tag="cancel"):
@@ -179,6 +189,12 @@ class Scenario(Value, kw_only=True):
     """the seed and number from which it was drawn, if it was"""
     expects: str = ""
     """`holds`, or the name of the invariant that its defect violates: set in corpus files"""
+
+
+def format_of(command: Command) -> str:
+    """The format of the snapshot that a command asks for; "" for the job's own, and if it asks for none."""
+    named = command.format if isinstance(command, Savepoint | StopWithSavepoint) else msgspec.UNSET
+    return named if isinstance(named, str) else ""
 
 
 def kind_of(command: Command) -> str:

@@ -21,6 +21,7 @@ from ..scenario.checks import (
     COMMITTING,
     GUARANTEES,
     SINKS,
+    SNAPSHOT_FORMATS,
     SNAPSHOT_MODES,
     SNAPSHOT_STORES,
     SPILL_STORES,
@@ -72,6 +73,7 @@ VOCABULARIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "sources": ("source", SOURCES),
     "snapshot_modes": ("snapshot mode", SNAPSHOT_MODES),
     "snapshot_stores": ("snapshot store", SNAPSHOT_STORES),
+    "snapshot_formats": ("snapshot format", SNAPSHOT_FORMATS),
 }
 """by field of `Capabilities`: what its names stand for, and all its names"""
 

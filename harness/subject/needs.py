@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ...faults.plan import kind_of as fault_kind
 from ...properties.model.workload import Input, Node, Topology, Workload
 from ..runtime.exit_codes import UsageError
-from ..scenario.model import Fork, Resume, Scenario
+from ..scenario.model import Fork, Resume, Scenario, format_of
 from ..scenario.model import kind_of as command_kind
 from .abilities import VOCABULARIES, edge_of, names_of, operators_of
 from .port import Capabilities
@@ -42,6 +42,7 @@ def needs(scenario: Scenario) -> Capabilities:
         two_phase=bool(engine.two_phase),
         snapshot_modes=frozenset({engine.snapshot_mode}),
         snapshot_stores=frozenset({engine.snapshot_store}),
+        snapshot_formats=frozenset({engine.snapshot_format, *map(format_of, scenario.commands)} - {"", "canonical"}),
         concurrent_checkpoints=engine.concurrent_checkpoints > 1,
         final_checkpoint_alone=not engine.checkpoints_after_finish,
         trims_logs=engine.trims_logs,
@@ -77,6 +78,7 @@ def demand_given(workload: Workload, topology: Topology | None, capabilities: Ca
         committing=_NONE,
         snapshot_modes=_NONE,
         snapshot_stores=_NONE,
+        snapshot_formats=_NONE,
         local_spilling=_NONE,
     )
     missing = tuple(_missing(needed, capabilities))

@@ -46,6 +46,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """operators in the middle of a job can be two-phase operators"""
     snapshot_modes: frozenset[str] = frozenset({"asynchronous"})
     snapshot_stores: frozenset[str] = frozenset({"files"})
+    snapshot_formats: frozenset[str] = frozenset({"canonical"})
+    """the formats of snapshots, as in `scenario.model.Engine`; no engine needs a name for its usual one"""
     concurrent_checkpoints: bool = False
     """several checkpoints can be in progress at a time"""
     final_checkpoint_alone: bool = False

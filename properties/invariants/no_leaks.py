@@ -83,6 +83,13 @@ class _Leftovers:
         return [entry.attempt for entry in self.case.history.journal if isinstance(entry, AttemptRunning)]
 
     @cached_property
+    def stored(self) -> dict[str, Stored]:
+        """By the name of a file: the snapshot for which it was written."""
+        snapshots = self.case.lineages.snapshots.handles
+        files = {name: entry for entry in snapshots.values() for name, _, is_own in entry.files if is_own}
+        return files | snapshots
+
+    @cached_property
     def unreadable(self) -> bool:
         """Whether the job failed because it could not read a checkpoint's record.
 
@@ -149,11 +156,10 @@ class _Leftovers:
         if self.unreadable:
             return None
         reached = set(self._reached())
-        stored = self.case.lineages.snapshots.handles
         for handle in self.residue.files:
             if handle in reached:
                 continue
-            entry = stored.get(handle)
+            entry = self.stored.get(handle)
             if (entry is not None and self._under_way(entry)) or self._missed(handle):
                 continue
             entries = [
@@ -221,7 +227,10 @@ class _Leftovers:
     def _reached(self) -> Iterator[str]:
         for entry in self.case.history.completed:
             if entry.checkpoint in self.residue.retained or entry.savepoint:
-                yield from entry.handles.values()
+                for handle in entry.handles.values():
+                    yield handle
+                    if handle in self.stored:
+                        yield from (name for name, _, _ in self.stored[handle].files)
 
     def _is_of_the_last(self, entry: Stored) -> bool:
         return entry.attempt == self.case.lineages.serving(entry.task, self.case.lineages.last_attempt)
@@ -255,7 +264,7 @@ class _Leftovers:
 
     def _written(self, handle: str) -> tuple[int, int] | None:
         """(order, attempt) of a file's write, also of a torn one."""
-        entry = self.case.lineages.snapshots.handles.get(handle)
+        entry = self.stored.get(handle)
         if entry is not None:
             return entry.order, entry.attempt
         for event in self.case.history.journal:
@@ -266,7 +275,7 @@ class _Leftovers:
         return None
 
     def _given_up(self, handle: str) -> Iterator[int]:
-        entry = self.case.lineages.snapshots.handles.get(handle)
+        entry = self.stored.get(handle)
         for event in self.case.history.journal:
             if isinstance(event, CheckpointAborted) and entry is not None and event.checkpoint == entry.checkpoint:
                 yield event.order

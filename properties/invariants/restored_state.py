@@ -24,7 +24,7 @@ the reads.  Exercised by each task that loaded a state that was not empty.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -103,16 +103,25 @@ def _file_missing(case: Case) -> Violated | None:
     for entry in case.history.completed:
         if not entry.savepoint and entry.checkpoint not in kept:
             continue
-        for task, handle in entry.handles.items():
-            if handle not in there:
+        for task, name in _needed(case, entry):
+            if name not in there:
                 return Violated(
                     difference="file missing",
-                    message=f"checkpoint {entry.checkpoint} is retained, and its file {handle} is missing",
+                    message=f"checkpoint {entry.checkpoint} is retained, and its file {name} is missing",
                     checkpoint=entry.checkpoint,
                     tasks=(task,),
                     events=journal_until(case.history, None),
                 )
     return None
+
+
+def _needed(case: Case, entry: Completed) -> Iterator[tuple[str, str]]:
+    """(task, name) of each file without which a completed checkpoint cannot be restored."""
+    stored = case.lineages.snapshots.handles
+    for task, handle in entry.handles.items():
+        yield task, handle
+        if handle in stored:
+            yield from ((task, name) for name, _, _ in stored[handle].files)
 
 
 def _loads(run: TaskRun) -> bool:

@@ -142,8 +142,7 @@ class TaskRun(Entry, kw_only=True):
     """its input ended: the coordinator ended the source, or the operator received the end of data"""
     ended: int | None = None
     """order; None when it was alive at the end"""
-    how: str = "alive"
-    """alive, finished, cancelled, failed, killed"""
+    how: str = "alive"  # alive, finished, cancelled, failed, killed
 
 
 class Stored(Entry, kw_only=True):
@@ -154,10 +153,11 @@ class Stored(Entry, kw_only=True):
     attempt: int
     order: int
     at_us: int
-    handle: str
-    """its name in the store"""
+    handle: str  # its name in the store
     state: str
-    """its bytes, as UTF-8 JSON; the layout is `StoredState`"""
+    """what the store gives back for its handle, as UTF-8 JSON; the layout is `StoredState`"""
+    files: list[tuple[str, int, bool]] = []
+    """the other files that it needs: (name, size in bytes, whether it was written for this snapshot)"""
 
 
 class Completed(Entry, kw_only=True):
@@ -351,13 +351,14 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
 
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
-    """`kind`: savepoint, stop-with-savepoint, cancel or resume.  For a resume: `checkpoint` is the snapshot that the
-    user names, None for the newest; `parallelism` has the operators whose number of subtasks changes; `inserted` the
-    operators that are new in the job, each with the one in front of which it stands."""
+    """`kind`: savepoint, stop-with-savepoint, cancel or resume.  `format`: of the snapshot, empty for the job's own.
+    For a resume: `checkpoint` is the snapshot that the user names, None for the newest; `parallelism` has the operators
+    whose number of subtasks changes; `inserted` the new operators, each with the one in front of which it stands."""
 
     command: int
     kind: str
     drain: bool = False
+    format: str = ""
     checkpoint: int | None = None
     parallelism: dict[str, int] = {}
     inserted: dict[str, str] = {}

@@ -11,8 +11,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ..core.backends.stored import Loaded
 from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.events import CompletedSnapshot, Event, JobRecord
+from ..core.vocabulary.formats import Filed
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Element, ToCoordinator, ToTask
 from ..core.vocabulary.state import Ref, TaskState
@@ -95,20 +97,24 @@ class Draft(Protocol):
 class Files(Protocol):
     """The store of snapshots: bytes by handle, and the records that make checkpoints complete."""
 
-    def begin(self, handle: Handle, state: TaskState) -> Draft:
-        """Write the bytes; they are neither synced nor under their final name."""
+    def begin(self, handle: Handle, state: TaskState, filed: Filed | None = None) -> Draft:
+        """Write the bytes; they are neither synced nor under their final name.  `filed`: the snapshot is not
+        canonical."""
 
     def finish(self, draft: Draft) -> str:
-        """Make a draft durable under its final name; returns the text that its bytes hold."""
+        """Make a draft durable under its final name; returns the text of the state that can be read under its handle
+        from now on."""
 
     def drop(self, draft: Draft) -> None:
         """Delete a draft."""
 
-    def tear(self, handle: Handle, state: TaskState) -> None:
-        """Leave half of a file under the final name, as a store without atomic rename would."""
+    def tear(self, handle: Handle, state: TaskState, filed: Filed | None = None) -> Handle:
+        """Leave half of the first file under its final name, as a store without atomic rename would; returns that
+        name."""
 
-    def read(self, handle: Handle) -> TaskState:
-        """The state under a handle; raises CorruptSnapshot, also if there is none."""
+    def read(self, handle: Handle) -> Loaded:
+        """The snapshot under a handle; raises CorruptSnapshot, also if there is none, or if one of its files is missing
+        or altered."""
 
     def store(self, snapshot: CompletedSnapshot) -> None:
         """Make the record of a complete checkpoint durable."""
@@ -118,6 +124,9 @@ class Files(Protocol):
 
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
         """Delete files and a checkpoint's record; returns the handles that existed."""
+
+    def written_for(self, handle: Handle) -> list[Handle]:
+        """The files that were written for a snapshot, besides that under its handle."""
 
     def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
         """Delete every file except the named ones; returns the deleted handles."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from .. import observed as o
 from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
 from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
-from ..core.vocabulary.state import text
+from ..core.vocabulary.formats import text
 from .arms import Arms
 from .points import Mortal
 from .ports import Files, Jobs, Site
@@ -108,7 +108,10 @@ class Records:
             runner.feed(SnapshotsListed(listed, unreadable))
 
     def discard(self, effect: Discard) -> None:
-        deleted = self.files.discard(effect.handles, effect.checkpoint)
+        names = effect.handles
+        if effect.with_files:
+            names = (*names, *(file for handle in names for file in self.files.written_for(handle)))
+        deleted = self.files.discard(names, effect.checkpoint)
         if deleted or effect.checkpoint is not None:
             self.world.observer.saw(o.SnapshotsDeleted(effect.checkpoint, tuple(deleted)))
 

@@ -29,8 +29,8 @@ from ..core.vocabulary.events import (
     Poll,
     Ticked,
 )
+from ..core.vocabulary.formats import text
 from ..core.vocabulary.messages import Ack, Barrier, Element, EndOfData, EndOfPartition, Record, Running
-from ..core.vocabulary.state import text
 from ..trace import TaskLog
 from .asking import ask
 from .input_log import InputLog

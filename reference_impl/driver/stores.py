@@ -87,13 +87,13 @@ class Stores:
             return
         if write.torn_by is not None:
             self.writing.remove(write)
-            self.files.tear(effect.handle, state)
-            detail = f"half of {effect.handle} is written"
-            self.world.fired(write.torn_by, detail, runner.attempt, o.TornWrite(effect.handle))
+            torn = self.files.tear(effect.handle, state, effect.filed)
+            detail = f"half of {torn} is written"
+            self.world.fired(write.torn_by, detail, runner.attempt, o.TornWrite(torn))
             self.world.kill(runner, SnapshotTorn(), write.torn_by)
             return
         try:
-            write.draft = self.files.begin(effect.handle, state)
+            write.draft = self.files.begin(effect.handle, state, effect.filed)
         except OSError as error:
             self.writing.remove(write)
             self._fail(write, str(error))
@@ -121,7 +121,10 @@ class Stores:
             self._fail(write, str(error))
             return
         seen = self.world.spills.resolved(stored) if effect.snapshot.logs else stored
-        self.world.observer.saw(o.SnapshotStored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen))
+        needs = o.needed(effect.filed) if effect.filed is not None else ()
+        self.world.observer.saw(
+            o.SnapshotStored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen, needs)
+        )
         self._persisted(runner, effect)
 
     def _persisted(self, runner: SnapshotWriter, effect: Persist) -> None:
@@ -166,7 +169,8 @@ class Stores:
             runner.deliver(LoadFailed("the store reported an error"), failing)
             return
         try:
-            runner.deliver(SnapshotLoaded(self.files.read(handle)))
+            loaded = self.files.read(handle)
+            runner.deliver(SnapshotLoaded(loaded.state, loaded.files, loaded.keyed))
         except CorruptSnapshot as error:
             runner.deliver(LoadFailed(str(error)))
 

@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import msgspec
 
-from ..core.vocabulary.errors import CorruptSnapshot, expect
+from ..core.backends.stored import Loaded, read_snapshot
+from ..core.vocabulary.errors import expect
 from ..core.vocabulary.events import CompletedSnapshot, JobRecord
+from ..core.vocabulary.formats import (
+    Filed,
+    NewFile,
+    encode,
+    encode_manifest,
+    first_file,
+    text,
+    text_of,
+)
 from ..core.vocabulary.ids import CheckpointId, Handle
-from ..core.vocabulary.state import TaskState, decode, encode
+from ..core.vocabulary.state import TaskState
 from ..driver import ports
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """Bytes that are not durable yet."""
+    """Bytes that are not durable yet: the files of a snapshot, that under its handle last."""
 
     handle: Handle
     data: bytes
+    files: tuple[NewFile, ...] = ()
+    is_canonical: bool = True
 
 
 class SnapshotFiles:
@@ -31,32 +43,33 @@ class SnapshotFiles:
         self.written = 0
         """how many files tasks have written, torn and deleted ones included"""
 
-    def begin(self, handle: Handle, state: TaskState) -> Draft:
-        return Draft(handle, encode(state))
+    def begin(self, handle: Handle, state: TaskState, filed: Filed | None = None) -> Draft:
+        if filed is None:
+            return Draft(handle, encode(state))
+        return Draft(handle, encode_manifest(state, filed), filed.new, False)
 
     def finish(self, draft: ports.Draft) -> str:
-        """Make a draft durable; the text that its bytes hold."""
-        data = expect(draft, Draft).data
-        self.files[draft.handle] = data
-        self.written += 1
-        return data[9:].decode()
+        """Make a draft durable; the text of what can be read under its handle, all its files included."""
+        draft = expect(draft, Draft)
+        for new in draft.files:
+            self.files[new.file.name] = new.data
+        self.files[draft.handle] = draft.data
+        self.written += 1 + len(draft.files)
+        return text_of(draft.data) if draft.is_canonical else text(self.read(draft.handle).state)
 
     def drop(self, draft: ports.Draft) -> None:
         """The draft was in memory only: nothing of it remains."""
 
-    def tear(self, handle: Handle, state: TaskState) -> None:
-        data = encode(state)
-        self.files[handle] = data[: len(data) // 2]
+    def tear(self, handle: Handle, state: TaskState, filed: Filed | None = None) -> Handle:
+        draft = self.begin(handle, state, filed)
+        name, data = first_file(draft.handle, draft.data, draft.files)
+        self.files[name] = data[: len(data) // 2]
         self.written += 1
+        return name
 
-    def read(self, handle: Handle) -> TaskState:
-        """The state under a handle; raises CorruptSnapshot, also when there is none."""
-        if handle not in self.files:
-            raise CorruptSnapshot(f"{handle} is not in the store")
-        try:
-            return decode(self.files[handle])
-        except CorruptSnapshot as error:
-            raise CorruptSnapshot(f"{handle}: {error}") from None
+    def read(self, handle: Handle) -> Loaded:
+        """The snapshot under a handle; raises CorruptSnapshot, also when there is none."""
+        return read_snapshot(handle, self.files.get)
 
     def store(self, snapshot: CompletedSnapshot) -> None:
         self.records[snapshot.checkpoint] = msgspec.json.encode(snapshot)
@@ -79,6 +92,9 @@ class SnapshotFiles:
         for handle in deleted:
             del self.files[handle]
         return deleted
+
+    def written_for(self, handle: Handle) -> list[Handle]:
+        return [name for name in self.files if name.startswith(f"{handle}.")]
 
     def handles(self) -> list[Handle]:
         return list(self.files)

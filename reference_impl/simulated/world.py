@@ -239,15 +239,16 @@ class World:
         record = self.jobs.load(self.job_number)
         self.coordinator.feed(CoordinatorStarted(record))
 
-    def command(self, command: int, kind: CommandKind, drain: bool) -> None:
-        """A user requests something of the coordinator; while there is none the request is refused."""
-        self.observer.saw(o.CommandIssued(command, kind, drain))
+    def command(self, command: int, kind: CommandKind, drain: bool, how: str) -> None:
+        """A user requests something of the coordinator; while there is none the request is refused.  `how`: the format
+        of the snapshot that is asked for."""
+        self.observer.saw(o.CommandIssued(command, kind, drain, format=how))
         if self.coordinator is None or not self.coordinator.alive:
             self.observer.saw(o.command_returned(command, None, NoCoordinator()))
             return
         self._commands[command] = self.job_number
         if self.points.reach("savepoint-requested", None, "before", self.coordinator):
-            self.coordinator.feed(Commanded(command, kind, drain))
+            self.coordinator.feed(Commanded(command, kind, drain, how))
             self.points.reach("savepoint-requested", None, "after", self.coordinator)
 
     def command_returned(self, effect: Return) -> None:

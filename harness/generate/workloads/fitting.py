@@ -7,11 +7,12 @@ removed: if the subject lacks one, the strategies draw another scenario.
 
 from __future__ import annotations
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ....faults.plan import kind_of
 from ....properties.model.workload import Workload
-from ...scenario.model import AnyCommand, Engine, Fork, Resume, Scenario
+from ...scenario.model import AnyCommand, Engine, Fork, Resume, Scenario, format_of
 from ...scenario.model import kind_of as command_kind
 from ...subject.abilities import VOCABULARIES
 from ...subject.port import Capabilities
@@ -54,6 +55,9 @@ def fitted(engine: Engine, capabilities: Capabilities) -> Engine:
         engine,
         snapshot_mode=_one_of("snapshot_modes", engine.snapshot_mode, capabilities.snapshot_modes),
         snapshot_store=_one_of("snapshot_stores", engine.snapshot_store, capabilities.snapshot_stores),
+        snapshot_format=engine.snapshot_format
+        if engine.snapshot_format in capabilities.snapshot_formats
+        else "canonical",
         concurrent_checkpoints=engine.concurrent_checkpoints if knows_concurrent else 1,
         checkpoints_after_finish=engine.checkpoints_after_finish or not capabilities.final_checkpoint_alone,
         pooled_ids=engine.pooled_ids and capabilities.pooled_ids and _commits_itself(engine),
@@ -137,9 +141,9 @@ def _is_incompatible(command: AnyCommand) -> bool:
 
 
 def _known(command: AnyCommand, capabilities: Capabilities) -> AnyCommand:
-    """The command without a change of parallelism, or another snapshot than the newest, that the subject lacks."""
+    """The command without a parallelism, a format, or another snapshot than the newest, that the subject lacks."""
     if not capabilities.rescales and isinstance(command, Resume | Fork):
         command = replace(command, parallelism={})
     if not capabilities.resumes_older and isinstance(command, Resume):
         command = replace(command, snapshot="newest")
-    return command
+    return command if format_of(command) in ("", *capabilities.snapshot_formats) else replace(command, format=UNSET)

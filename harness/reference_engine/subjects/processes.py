@@ -12,7 +12,7 @@ from ....reference_impl.defects import parts_for
 from ....reference_impl.processes.launching.cluster import LauncherFailed
 from ...runtime.exit_codes import HarnessFailed, UsageError
 from ...scenario.bounds import PROCESSES
-from ...scenario.checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
+from ...scenario.checks import ALIGNMENTS, SNAPSHOT_FORMATS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
 from ...scenario.layout import topologies_of
 from ...scenario.model import Scenario
 from ...subject.abilities import OPERATORS, SOURCES
@@ -77,6 +77,7 @@ class ProcessesSubject:
             two_phase=True,
             snapshot_modes=frozenset(SNAPSHOT_MODES),
             snapshot_stores=frozenset(SNAPSHOT_STORES),
+            snapshot_formats=frozenset(SNAPSHOT_FORMATS),
             concurrent_checkpoints=True,
             final_checkpoint_alone=True,
             trims_logs=True,

@@ -293,6 +293,7 @@ class Recorder:
         entry = h.CommandIssued(
             order=self.order(), at_us=self.now(), command=event.command, kind=event.kind.value, drain=event.drain
         )
+        entry.format = event.format
         entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
         entry.checkpoint = event.snapshot
         self.history.journal.append(entry)
@@ -339,6 +340,7 @@ class Recorder:
                 at_us=self.now(),
                 handle=event.handle,
                 state=event.state,
+                files=[(str(file.name), file.size, file.own) for file in event.files],
             )
         )
         self.keeps(event.state)

@@ -25,8 +25,18 @@ from ....reference_impl.driver.perturbations import Perturbations
 from ....reference_impl.simulated.disturbances import Disturbances
 from ....reference_impl.simulated.world import World
 from ...scenario.bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS, ROOM, events_of, snapshot_bytes_of
-from ...scenario.checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
-from ...scenario.model import AnyCommand, Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
+from ...scenario.checks import ALIGNMENTS, SNAPSHOT_FORMATS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
+from ...scenario.model import (
+    AnyCommand,
+    Cancel,
+    Fork,
+    Resume,
+    Savepoint,
+    Scenario,
+    StopWithSavepoint,
+    format_of,
+    kind_of,
+)
 from ...scenario.snapshots import named
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
@@ -73,6 +83,7 @@ class SimulatedSubject:
             two_phase=True,
             snapshot_modes=frozenset(SNAPSHOT_MODES),
             snapshot_stores=frozenset(SNAPSHOT_STORES),
+            snapshot_formats=frozenset(SNAPSHOT_FORMATS),
             concurrent_checkpoints=True,
             final_checkpoint_alone=True,
             trims_logs=True,
@@ -205,7 +216,7 @@ class Run:
                 self._unapplied.pop(name, None)
                 drain = isinstance(command, StopWithSavepoint) and command.drain
                 assert isinstance(command, Savepoint | StopWithSavepoint | Cancel)
-                self.world.command(number, CommandKind(kind_of(command)), drain)
+                self.world.command(number, CommandKind(kind_of(command)), drain, format_of(command))
 
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())

@@ -244,6 +244,8 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         spill_store=engine_settings.spill_store,
         synchronous=engine_settings.snapshot_mode == "synchronous",
         memory=engine_settings.snapshot_store == "memory",
+        snapshot_format=engine_settings.snapshot_format,
+        full_every=engine_settings.full_every,
         checkpoint_interval_us=engine_settings.checkpoint_interval_us,
         minimum_pause_us=engine_settings.minimum_pause_us,
         checkpoint_timeout_us=engine_settings.checkpoint_timeout_us,

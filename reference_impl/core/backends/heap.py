@@ -50,3 +50,7 @@ class HeapView:
 
     def files(self) -> tuple[SortedFile, ...]:
         return ()
+
+    @property
+    def layout(self) -> str:
+        return ""

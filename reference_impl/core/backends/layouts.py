@@ -26,6 +26,11 @@ class Layout(ABC):
 
     of: ClassVar[Any]
 
+    @property
+    def name(self) -> str:
+        """As manifests of snapshots name it."""
+        return type(self).__name__.lower()
+
     @abstractmethod
     def entries(self, state: Mapping[Any, Any]) -> list[Entry]:
         """The entries of a state, in its order."""
@@ -162,3 +167,7 @@ class Unlisted(Layout):
 
 SINGLE, SEEN, PAIR, ROWS, PANES, BURSTS = Single(), Seen(), Pair(), Rows(), Panes(), Bursts()
 DECLARED, UNLISTED = Declared(), Unlisted()
+LAYOUTS: dict[str, Layout] = {
+    layout.name: layout for layout in (SINGLE, SEEN, PAIR, ROWS, PANES, BURSTS, DECLARED, UNLISTED)
+}
+"""by name"""

@@ -224,3 +224,7 @@ class LsmView:
 
     def files(self) -> tuple[SortedFile, ...]:
         return tuple(run.file for run in self._files.values())
+
+    @property
+    def layout(self) -> str:
+        return self._codec.layout.name

@@ -13,6 +13,11 @@ class Naming(Part):
     def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
         return Handle(f"job-{job}/chk-{checkpoint}/{task}-{attempt}")
 
+    def file(self, handle: Handle, name: str) -> Handle:
+        """A file that is written for a snapshot, besides that under its handle.  No other attempt, and no other
+        checkpoint, writes one of this name."""
+        return Handle(f"{handle}.{name}")
+
     def logs(self, job: int, task: TaskId, attempt: AttemptId) -> str:
         """The folder of the logs of an attempt's input channels; each is named by its number."""
         return f"job-{job}/log/{task}-{attempt}"

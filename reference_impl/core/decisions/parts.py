@@ -16,6 +16,7 @@ from .failover import Failover
 from .fencing import Fencing
 from .finishing import Ending, Finishing
 from .in_flight import Capture
+from .increments import Increments
 from .local_recovery import LocalRecovery
 from .naming import Naming
 from .part import Part
@@ -44,6 +45,7 @@ class Parts:
         self.capture = Capture()
         self.local_recovery = LocalRecovery()
         self.persisting = Persisting()
+        self.increments = Increments()
         self.naming = Naming()
         self.pre_committing = PreCommitting()
         self.committing = Committing()

@@ -19,6 +19,7 @@ from ..protocol.task import Task
 from ..vocabulary.effects import Effect, Overtake, Send, SetTimer
 from ..vocabulary.errors import Handlers, expect
 from ..vocabulary.events import BarrierOvertook, Came, Event, LogsFound, OutputsOvertaken, Synced, TimerFired
+from ..vocabulary.formats import Format
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Barrier, Complete, Trigger
 from ..vocabulary.state import Snapshot, TaskState
@@ -101,11 +102,11 @@ class Unaligned:
         self.elements.overtook(event.checkpoint, event.passed)
         return self.write_complete(task)
 
-    def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
+    def barrier(self, checkpoint: CheckpointId, how: Format | None) -> list[Effect]:
         """Send the barrier on: behind the waiting output, or before it when the alignment timeout is 0."""
         timeout_us = self._timeouts_us.get(checkpoint)
         self._timeouts_us = {one: how for one, how in self._timeouts_us.items() if one > checkpoint}
-        barrier = Barrier(checkpoint, timeout_us)
+        barrier = Barrier(checkpoint, timeout_us, how)
         overtaken = self._overtaken_outputs if timeout_us == 0 else ()
         in_order: list[Effect] = [Send(channel, barrier) for channel in self._outputs if channel not in overtaken]
         return [*in_order, Overtake(barrier, overtaken)] if overtaken else in_order

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..vocabulary.errors import Refused
+from ..vocabulary.formats import CANONICAL, FORMATS
 
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 """How the last data is committed: `together` is right (FIN-3), the others are ways that FLIP-147 rejects."""
@@ -57,6 +58,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     spill_store: str = "log"
     """one of SPILL_STORES"""
     synchronous: bool = False
+    snapshot_format: str = CANONICAL
+    """one of FORMATS, of the job's checkpoints, and of savepoints for which the user names none"""
+    full_every: int = 4
+    """how many incremental checkpoints form a chain: the first of them writes all its files"""
     memory: bool = False
     """snapshots live in the coordinator's memory, and die with it"""
     checkpoint_interval_us: int = 10_000
@@ -173,5 +178,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"unknown state backend {self.state_backend!r}")
         if self.memtable_entries < 1 or self.compaction_files < 2:
             raise Refused("a memtable takes at least one key, and a compaction merges at least two files")
+        if self.snapshot_format not in FORMATS:
+            raise Refused(f"unknown snapshot format {self.snapshot_format!r}")
+        if self.snapshot_format != CANONICAL and self.memory:
+            raise Refused(f"snapshots in the coordinator's memory have no files for the format {self.snapshot_format}")
+        if self.full_every < 1:
+            raise Refused("a chain of checkpoints begins with a full one, so it has at least one")
         if self.retained_checkpoints < 1 or self.concurrent_checkpoints < 1:
             raise Refused("at least one checkpoint must be retained, and at least one allowed in progress")

@@ -315,9 +315,9 @@ class Coordinator:
         if not self._life.all_tasks_run:
             return self._ending.keep(event)
         if event.kind is CommandKind.SAVEPOINT:
-            return self._checkpointing.create_checkpoint(savepoint=True, command=event.command)
+            return self._checkpointing.create_checkpoint(command=event.command, format_name=event.format)
         ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
-        return self._checkpointing.create_checkpoint(savepoint=True, ending=ending, command=event.command)
+        return self._checkpointing.create_checkpoint(ending=ending, command=event.command, format_name=event.format)
 
     # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
 

@@ -13,7 +13,7 @@ from ..decisions.parts import Parts
 from ..extensions.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
+from ..protocol.checkpoints import Checkpoints, RetainedSnapshots, files_of
 from ..protocol.task_tracking import Attempts, TaskEnds
 from ..vocabulary.causes import (
     AnyCause,
@@ -108,7 +108,7 @@ class Execution:
         record = event.record
         if record is None:
             self._snapshots.take_over(self._initial)
-            sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._initial else []
+            sweep: list[Effect] = [Sweep(self._snapshots.files)] if self._initial else []
             return [*sweep, *self._start_attempt(Submitted())]
         self._attempts.take_over(record.attempt)
         self._checkpoints.take_over(record.next_checkpoint)
@@ -129,7 +129,7 @@ class Execution:
             return self._fail(SnapshotsLost())
         if self._closure is not None:
             return self._ending.close(self._closure)
-        sweep = self._parts.cleanup.on_takeover(self._snapshots.handles)
+        sweep = self._parts.cleanup.on_takeover(self._snapshots.files)
         return [*sweep, *self._start_attempt(TakenOver())]
 
     def list_again(self, timeout: RetryListing) -> list[Effect]:
@@ -237,8 +237,7 @@ class Execution:
         self._life.enter(Restarting(cause))
         delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
         records = (*self._snapshots.all, *self._checkpoints.being_stored)
-        referred_to = tuple(handle for record in records for handle in record.handles.values())
-        return [*effects, *self._parts.cleanup.on_failure(referred_to), delay]
+        return [*effects, *self._parts.cleanup.on_failure(files_of(records)), delay]
 
     def _cancel(self, tasks: Sequence[TaskId]) -> list[Effect]:
         order = Cancel(job=self._job, attempt=self._attempts.newest)

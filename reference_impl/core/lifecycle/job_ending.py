@@ -156,7 +156,7 @@ class JobEnding:
     def _end(self, status: Status, cause: AnyCause | None = None) -> list[Effect]:
         newest, knows_all = self._snapshots.to_restore(), self._snapshots.knows_all
         over = JobClosed(status)
-        sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._records.took_over and knows_all else []
+        sweep: list[Effect] = [Sweep(self._snapshots.files)] if self._records.took_over and knows_all else []
         unanswered = [*(event.command for event in self.waiting_commands()), *self._checkpoints.commands]
         self._life.enter(Ended())
         return [

@@ -163,10 +163,12 @@ class CheckpointCoordinator:
         return []
 
     def create_checkpoint(
-        self, *, savepoint: bool = False, ending: JobEnd | None = None, command: int | None = None
+        self, *, ending: JobEnd | None = None, command: int | None = None, format_name: str = ""
     ) -> list[Effect]:
-        """Give an id to a new checkpoint, and make durable that it is given."""
-        pending = self._checkpoints.create(savepoint=savepoint, ending=ending, command=command)
+        """Give an id to a new checkpoint, and make durable that it is given.  What a `command` asks for is a savepoint;
+        `format_name`: "" for the job's own."""
+        savepoint = command is not None
+        pending = self._checkpoints.create(savepoint=savepoint, ending=ending, command=command, format_name=format_name)
         return self._records.save_before_trigger(pending.checkpoint)
 
     def trigger_checkpoint(self, checkpoint: CheckpointId) -> list[Effect]:

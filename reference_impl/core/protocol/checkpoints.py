@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ..decisions.enumerating import EnumeratorStates
+from ..decisions.increments import Holder
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -32,10 +33,12 @@ from ..vocabulary.effects import ClearLogs, Discard, Effect, Store
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.formats import CANONICAL, Format
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
 from ..vocabulary.notes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
 from ..vocabulary.state import TaskState
+from .shared_files import SharedFiles
 from .task_tracking import Attempts, TaskEnds
 
 
@@ -88,21 +91,25 @@ class RetainedSnapshots:
         """The snapshot that a new attempt restores."""
         return self._parts.restore_choice.choose(self._recoverable)
 
-    def last_states(self, tasks: Iterable[TaskId]) -> tuple[dict[TaskId, Handle], Mapping[TaskId, TaskState]]:
-        """The last states of finished tasks, to which the next record refers: their handles, and the states that are
-        in the coordinator's memory."""
+    def last_states(self, tasks: Iterable[TaskId]) -> LastStates:
+        """The last states of finished tasks, to which the next record refers."""
         latest = self.latest
         if latest is None:
-            return {}, {}
+            return LastStates()
         handles = {task: latest.handles[task] for task in tasks if task in latest.handles}
         self._last_states.update(dict.fromkeys(handles.values()))
-        return handles, {task: latest.states[task] for task in tasks if task in latest.states}
+        return LastStates(
+            handles,
+            {task: latest.states[task] for task in handles if task in latest.states},
+            {task: latest.files[task] for task in handles if task in latest.files},
+        )
 
     # -- what must not be deleted ----------------------------------------------------
 
     @property
-    def handles(self) -> tuple[Handle, ...]:
-        return tuple(handle for snapshot in self.all for handle in snapshot.handles.values())
+    def files(self) -> tuple[Handle, ...]:
+        """All to which the snapshots refer: the handles of their parts, and the files that these need besides."""
+        return files_of(self.all)
 
     def holds(self, handle: Handle) -> bool:
         return any(handle in snapshot.handles.values() for snapshot in self.all)
@@ -139,6 +146,30 @@ class RetainedSnapshots:
         return min(own, default=newest)
 
 
+class LastStates(msgspec.Struct, frozen=True):
+    """The last states of finished tasks: their handles, the states that are in the coordinator's memory, and the files
+    that they need."""
+
+    handles: dict[TaskId, Handle] = {}
+    states: dict[TaskId, TaskState] = {}
+    files: dict[TaskId, tuple[Handle, ...]] = {}
+
+
+def all_of(files: Mapping[TaskId, Sequence[Handle]]) -> tuple[Handle, ...]:
+    """The files of all tasks."""
+    return tuple(file for one in files.values() for file in one) if files else ()
+
+
+def files_needed(record: CompletedSnapshot) -> tuple[Handle, ...]:
+    """The files that the snapshots of a complete checkpoint need, besides those under their handles."""
+    return all_of(record.files)
+
+
+def files_of(records: Iterable[CompletedSnapshot]) -> tuple[Handle, ...]:
+    """All that must not be deleted while these records are kept."""
+    return tuple(name for record in records for name in (*record.handles.values(), *files_needed(record)))
+
+
 class Pending(msgspec.Struct, kw_only=True):
     """A checkpoint under way; `command` is the user's request behind it, if any."""
 
@@ -162,6 +193,12 @@ class Pending(msgspec.Struct, kw_only=True):
     """tasks that were triggered to start it"""
     enumerators: EnumeratorStates = {}
     """the enumerators' states when it was triggered, before any reader was triggered"""
+    format: Format | None = None
+    """None: canonical"""
+    base: CompletedSnapshot | None = None
+    """the checkpoint on whose files its snapshots may build"""
+    files: dict[TaskId, tuple[Handle, ...]] = {}
+    """of each task, the files that its acknowledged snapshot needs"""
 
     @property
     def is_acknowledged_by_all(self) -> bool:
@@ -171,6 +208,8 @@ class Pending(msgspec.Struct, kw_only=True):
     def acknowledge(self, ack: Ack) -> None:
         self.acknowledged[ack.task] = ack.handle
         self.logs[ack.task] = ack.logs
+        if ack.files:
+            self.files[ack.task] = ack.files
         if ack.state is not None:
             self.states[ack.task] = ack.state
         if ack.ended and ack.task not in self.ended:
@@ -181,6 +220,7 @@ class Pending(msgspec.Struct, kw_only=True):
         self.expected = tuple(one for one in self.expected if one != task)
         self.finished = (*self.finished, task)
         self.states.pop(task, None)
+        self.files.pop(task, None)
         return self.acknowledged.pop(task, None)
 
 
@@ -224,8 +264,11 @@ class Checkpoints:
         self._under_way = 0
         """the checkpoints, pending or being stored, that no user requested"""
         self._failed_in_a_row = 0
+        self._files = SharedFiles(job, config, parts.increments, self._holders)
         self._leftovers: dict[Handle, None] = {}
         """what may have been written for checkpoints that were given up"""
+        self._still_needed: dict[Handle, None] = {}
+        """the last states of finished tasks that are of no retained checkpoint, but needed by one"""
 
     # -- what is known ---------------------------------------------------------------
 
@@ -261,8 +304,9 @@ class Checkpoints:
 
     # -- created and triggered -------------------------------------------------------------
 
-    def create(self, *, savepoint: bool, ending: JobEnd | None, command: int | None) -> Pending:
-        """Enter a new checkpoint; it is triggered once its id is durable."""
+    def create(self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str) -> Pending:
+        """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: ""
+        for the job's own."""
         finished = self._ends.finished
         asked = self._parts.triggering.asked(self._tasks, finished)
         excused = tuple(task for task in self._tasks if task not in asked and task not in finished)
@@ -278,6 +322,10 @@ class Checkpoints:
             command=command,
         )
         pending.alignment_timeout_us = self._alignment_timeout_us(pending)
+        name = format_name or self._config.snapshot_format
+        if name != CANONICAL:
+            pending.base = self._files.base_of(name, self._snapshots.all)
+            pending.format = Format(name, pending.base.checkpoint if pending.base is not None else None)
         self.pending[pending.checkpoint] = pending
         self._under_way += not savepoint  # savepoints do not count (ABS-3)
         return pending
@@ -320,6 +368,7 @@ class Checkpoints:
             checkpoint=pending.checkpoint,
             ending=pending.ending if pending.ending is not JobEnd.FINISH else None,
             alignment_timeout_us=pending.alignment_timeout_us,
+            format=pending.format,
         )
         asked = self._parts.triggering.asked
         first = self._graph.first_of(asked(self._tasks, finished)) if finished else self._sources
@@ -383,6 +432,8 @@ class Checkpoints:
             return []
         self._leftovers.pop(ack.handle, None)
         handles = tuple(self._parts.completion.unwanted(ack, savepoint=False, taken=False))
+        if handles and ack.files:
+            handles = (*handles, *self._files.given_up(ack.files))
         return [Discard(handles)] if handles else []
 
     def _store_record(self, pending: Pending) -> list[Effect]:
@@ -400,33 +451,45 @@ class Checkpoints:
         if enumerators:
             enumerators = self._parts.enumerating.recorded(enumerators, self._enumerator_states())
         kept = self._parts.finishing.kept(self._graph, pending.finished) if pending.finished else []
-        last_handles, last_states = self._snapshots.last_states(kept)
+        last = self._snapshots.last_states(kept)
         return CompletedSnapshot(
             checkpoint=pending.checkpoint,
             job=self._job,
             attempt=pending.attempt,
             savepoint=pending.savepoint,
             ending=pending.ending,
-            handles={**pending.acknowledged, **last_handles},
-            states={**pending.states, **last_states},
+            handles={**pending.acknowledged, **last.handles},
+            states={**pending.states, **last.states},
             finished=pending.finished,
             logs=tuple(log for logs in pending.logs.values() for log in logs),
             parallelism=self._graph.parallelism,
             key_groups=self._graph.key_groups,
             enumerators=enumerators,
+            format=pending.format.name if pending.format is not None else CANONICAL,
+            files={**pending.files, **last.files},
+            increments=pending.base.increments + 1 if pending.base is not None else 0,
         )
 
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
         complete = self._store_answered(checkpoint)
         self._failed_in_a_row = 0
-        effects: list[Effect] = [
-            Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint)
-            for snapshot in self._snapshots.add(complete.record)
-        ]
+        effects: list[Effect] = []
+        for snapshot in self._snapshots.add(complete.record):
+            self._files.let_go(files_needed(snapshot))
+            effects.append(Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint))
         for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
             effects.extend(self.abort(older, Subsumed(checkpoint)))
         return complete.pending, [*effects, *self.discard_leftovers()]
+
+    def _holders(self) -> list[Holder]:
+        """Everybody who needs files of snapshots."""
+        records = (*self._snapshots.all, *self.being_stored)
+        held = [Holder(one.checkpoint, one.job, files_needed(one)) for one in records if one.files]
+        for pending in self.pending.values():
+            base = files_needed(pending.base) if pending.base is not None else ()
+            held.append(Holder(pending.checkpoint, self._job, (*all_of(pending.files), *base)))
+        return held
 
     def _store_answered(self, checkpoint: CheckpointId) -> BeingStored:
         answered = next((one for one in self.storing if one.pending.checkpoint == checkpoint), None)
@@ -466,8 +529,9 @@ class Checkpoints:
             if task not in pending.acknowledged:
                 self._leftovers[self._handle(pending, task)] = None
         effects: list[Effect] = [CheckpointAborted(pending.checkpoint, pending.attempt, str(cause))]
-        if pending.acknowledged:
-            effects.append(Discard(tuple(pending.acknowledged.values())))
+        deletable = (*pending.acknowledged.values(), *self._files.given_up(all_of(pending.files)))
+        if deletable:
+            effects.append(Discard(deletable))
         return effects
 
     def _send_abort(self, pending: Pending) -> list[Effect]:
@@ -493,13 +557,17 @@ class Checkpoints:
 
         The same handles are discarded again after each checkpoint: a task that was out of reach may write late.
         """
-        unneeded = self._unneeded(self._leftovers)
-        return [Discard(unneeded)] if unneeded else []
+        still_needed, self._still_needed = self._still_needed, {}
+        unneeded = (*self._unneeded(still_needed), *self._files.unneeded())
+        effects: list[Effect] = [Discard(unneeded)] if unneeded else []
+        if self._leftovers:
+            effects.append(Discard(tuple(self._leftovers), with_files=self._files.in_use))
+        return effects
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
         """Those of these handles that may be discarded now; the others once no record refers to them."""
         unneeded, needed = self._snapshots.unneeded(handles, self.being_stored)
-        self._leftovers.update(dict.fromkeys(needed))
+        self._still_needed.update(dict.fromkeys(needed))
         return unneeded
 
     def clear_logs(self, living: Iterable[str]) -> list[Effect]:

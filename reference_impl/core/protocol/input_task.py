@@ -233,7 +233,7 @@ class InputTask(Task):
 
     EVENTS: ClassVar[dict[type, str]] = Task.EVENTS | {
         Arrived: "on_arrived",
-        BarrierOvertook: "_on_in_flight",
+        BarrierOvertook: "_on_barrier_overtook",
         Answered: "_on_answered",
         Ticked: "_on_tick",
         Came: "_on_in_flight",
@@ -367,6 +367,8 @@ class InputTask(Task):
     def on_trigger(self, message: Trigger) -> list[Effect]:
         """Every sender has finished; elements that they sent before may still be on their way."""
         self._triggered = (*self._triggered, message.checkpoint)
+        if message.format is not None:
+            self.ask_for(message.checkpoint, message.format)
         if self.in_flight is not None:
             self.in_flight.triggered(message)
         return [] if self._unfinished_channels else self._signal_triggers()
@@ -377,9 +379,17 @@ class InputTask(Task):
 
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
         """A barrier arrives at the head of its channel."""
+        if barrier.format is not None:
+            self.ask_for(barrier.checkpoint, barrier.format)
         if self._in_flight_inputs is not None:
             return self._in_flight_inputs.on_barrier(barrier, channel, self)
         return self.signal(BarrierCame(barrier.checkpoint, channel))
+
+    def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
+        barrier = event.barrier
+        if barrier.format is not None:
+            self.ask_for(barrier.checkpoint, barrier.format)
+        return self._on_in_flight(event)
 
     def _on_cancel(self, cancel: CancelBarrier, channel: int) -> list[Effect]:
         if self._in_flight_inputs is not None:
@@ -387,6 +397,8 @@ class InputTask(Task):
         return self.signal(CancelCame(cancel.checkpoint, channel))
 
     def on_abort(self, message: Abort) -> list[Effect]:
+        if self.files is not None:
+            self.files.drop(message.checkpoint)
         if self._in_flight_inputs is not None:
             self._in_flight_inputs.drop(message.checkpoint)
         return self.signal(AbortCame(message.checkpoint))
@@ -456,6 +468,8 @@ class InputTask(Task):
     # -- the world -----------------------------------------------------------------
 
     def on_complete(self, message: Complete) -> list[Effect]:
+        if self.files is not None:
+            self.files.complete(message.checkpoint)
         trimmed = self._in_flight_inputs.completed(message) if self._in_flight_inputs is not None else []
         if self._transactions is None:
             return trimmed

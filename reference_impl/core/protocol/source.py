@@ -281,6 +281,8 @@ class SourceTask(Task):
             self._last_triggered = checkpoint
             return self.broadcast(CancelBarrier(checkpoint))
         self._last_triggered = checkpoint
+        if message.format is not None:
+            self.ask_for(checkpoint, message.format)
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending is not None and self.parts.ending.ends_input(message.ending)
         self.suspended = self.suspended or message.ending is not None
@@ -325,6 +327,8 @@ class SourceTask(Task):
     def on_complete(self, message: Complete) -> list[Effect]:
         """Let the log discard records that no snapshot needs: those before the positions of the oldest one that may be
         restored.  If this source does not know those positions, nothing is discarded."""
+        if self.files is not None:
+            self.files.complete(message.checkpoint)
         oldest = message.oldest if self.config.trims_logs else None
         if oldest is None or oldest not in self._cuts:
             return []

@@ -40,6 +40,7 @@ from ..vocabulary.events import (
     Synced,
     TimerFired,
 )
+from ..vocabulary.formats import Format
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import (
     Abort,
@@ -61,6 +62,7 @@ from ..vocabulary.messages import (
 )
 from ..vocabulary.state import Sealed, Snapshot, TaskState, without_keyed_state
 from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout, RetryEndReport
+from .snapshot_files import SnapshotFiles
 
 NO_CHECKPOINT = CheckpointId(0)
 """Below every checkpoint's id: what the first one is compared with, where only the newest counts."""
@@ -146,7 +148,7 @@ class InTransit(Protocol):
         """The task takes its snapshot here; the channels in `missing` have not delivered the barrier."""
         ...
 
-    def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
+    def barrier(self, checkpoint: CheckpointId, how: Format | None) -> list[Effect]:
         """Send the barrier on."""
         ...
 
@@ -168,6 +170,7 @@ class Task(ABC):
         "_reading",
         "_routes",
         "config",
+        "files",
         "in_flight",
         "life",
         "parts",
@@ -214,6 +217,8 @@ class Task(ABC):
         self.starts_from: CheckpointId | None = None
         """the checkpoint that it restores; None if it starts without one"""
         self.rotations = [0] * len(spec.outputs)
+        self.files: SnapshotFiles | None = None
+        """of snapshots that are not canonical; None while there were none"""
         self._reading = reading
         self._all_outputs = spec.all_outputs
         self._routes: list[Route] | None = None
@@ -318,6 +323,9 @@ class Task(ABC):
         return reads or self.restore(self._reading.state)
 
     def _on_loaded(self, event: SnapshotLoaded) -> list[Effect]:
+        checkpoint = self.starts_from
+        if event.files and checkpoint is not None and isinstance(self.life, Restoring) and not self.life.deploy.pieces:
+            self._files().restored(checkpoint, event.files, event.keyed)
         return self._read_on(self._reading.loaded(event.state))
 
     def _on_fetched(self, event: Fetched) -> list[Effect]:
@@ -389,10 +397,28 @@ class Task(ABC):
             raise ProtocolViolated(f"nothing can be in flight to {self.spec.task} in a snapshot")
         return self.in_flight.step(event, self)
 
+    def ask_for(self, checkpoint: CheckpointId, how: Format) -> None:
+        """A snapshot that is not canonical is asked for."""
+        self._files().ask(checkpoint, how)
+
+    def _files(self) -> SnapshotFiles:
+        if self.files is None:
+            self.files = SnapshotFiles(self.parts.naming, self.parts.increments)
+        return self.files
+
+    def _format_of(self, checkpoint: CheckpointId) -> Format | None:
+        """None: canonical."""
+        return self.files.format_of(checkpoint) if self.files is not None else None
+
     def persist(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         """Have a snapshot made durable, and then acknowledge it (ABS-8)."""
         spec, synchronous = self.spec, self.config.synchronous
         handle = self.parts.naming.handle(spec.job, checkpoint, spec.task, spec.attempt)
+        how = self._format_of(checkpoint)
+        filed = None
+        if how is not None:
+            filed = self._files().write(checkpoint, how, handle, snapshot.view)
+            snapshot = without_keyed_state(snapshot.unkeyed)
         ack = Ack(
             job=spec.job,
             attempt=spec.attempt,
@@ -401,16 +427,17 @@ class Task(ABC):
             handle=handle,
             ended=snapshot.ended,
             logs=snapshot.logs,
+            files=tuple(file.name for file in filed.files) if filed is not None else (),
         )
         if self.config.memory:
             return [Ship(snapshot, synchronous, ack)]
-        return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),))]
+        return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),), filed)]
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
         """Send the barrier on, behind the output so far."""
         if self.in_flight is not None:
-            return self.in_flight.barrier(checkpoint)
-        barrier = Barrier(checkpoint)
+            return self.in_flight.barrier(checkpoint, self._format_of(checkpoint))
+        barrier = Barrier(checkpoint, None, self._format_of(checkpoint))
         return [Send(channel, barrier) for channel in self._all_outputs]
 
     def decline(self, checkpoint: CheckpointId, reason: str) -> Effect:

@@ -13,6 +13,7 @@ import msgspec
 from .causes import AnyCause
 from .ends import Status
 from .events import CompletedSnapshot, JobRecord
+from .formats import Filed
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
 from .state import Ref, Snapshot, TaskState
@@ -130,7 +131,8 @@ class Persist(Effect):
     With `synchronous` the task stands still until then (ABS-13).  The driver
     encodes the snapshot when it writes, not before: if the task changes a state that
     it has handed over, the change is written.  Answered by `PersistFailed` when
-    the store reports an error.
+    the store reports an error.  `filed`: the snapshot is not canonical; its entries are
+    in files.
     """
 
     checkpoint: CheckpointId
@@ -138,6 +140,7 @@ class Persist(Effect):
     snapshot: Snapshot
     synchronous: bool
     then: tuple[Effect, ...]
+    filed: Filed | None = None
 
 
 class Ship(Effect):
@@ -255,10 +258,15 @@ class Store(Effect):
 
 
 class Discard(Effect):
-    """Delete snapshots of tasks, and with `checkpoint` the record that made it complete."""
+    """Delete files of snapshots, and with `checkpoint` the record that made it complete.
+
+    `with_files`: the handles are of snapshots that never were complete.  The files that were written for them are
+    deleted too; no other snapshot refers to those.
+    """
 
     handles: tuple[Handle, ...]
     checkpoint: CheckpointId | None = None
+    with_files: bool = False
 
 
 class Sweep(Effect):

@@ -9,6 +9,7 @@ import msgspec
 
 from .causes import AnyCause
 from .ends import JobEnd, Status
+from .formats import CANONICAL, Keyed, StateFile
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import AnyControl, Barrier, Element
 from .state import EnumeratorState, TaskState
@@ -93,6 +94,10 @@ class SnapshotLoaded(Event):
     """The store gave back the snapshot that a `Load` asked for."""
 
     state: TaskState
+    files: tuple[StateFile, ...] = ()
+    """those that the snapshot needs besides; a canonical one needs none"""
+    keyed: Keyed = Keyed()
+    """what these hold"""
 
 
 class LoadFailed(Event):
@@ -190,6 +195,8 @@ class Commanded(Event):
     command: int
     kind: CommandKind
     drain: bool = False
+    format: str = ""
+    """of the snapshot that it asks for; "": the job's own"""
 
 
 class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,6 +224,11 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """of the job that took it; 0 if not recorded"""
     enumerators: dict[str, EnumeratorState] = {}
     """by source: the states of enumerators (OPS-3)"""
+    format: str = CANONICAL
+    files: dict[TaskId, tuple[Handle, ...]] = {}
+    """the files that its snapshots need besides, whoever wrote them"""
+    increments: int = 0
+    """how many complete checkpoints it builds on, one on the other; 0: all files were written for it"""
 
 
 class Closure(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import dataclass_transform
 import msgspec
 
 from .ends import JobEnd
+from .formats import Format
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .state import TaskState
 
@@ -37,6 +38,8 @@ class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
 
     checkpoint: CheckpointId
     alignment_timeout_us: int | None = None
+    format: Format | None = None
+    """of the snapshots; None: canonical"""
 
 
 class CancelBarrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -134,6 +137,8 @@ class Trigger(Control, kw_only=True, tag="trigger"):
     ending: JobEnd | None = None
     alignment_timeout_us: int | None = None
     """of its barriers"""
+    format: Format | None = None
+    """of its snapshots; None: canonical"""
 
 
 class Complete(Control, kw_only=True, tag="complete"):
@@ -215,6 +220,8 @@ class Ack(Control, kw_only=True, tag="ack"):
     ended: bool = False
     logs: tuple[str, ...] = ()
     """the logs of persistent channels to which it refers"""
+    files: tuple[Handle, ...] = ()
+    """the files that it needs besides, whoever wrote them"""
 
 
 class Decline(Control, kw_only=True, tag="decline"):

@@ -1,17 +1,15 @@
-"""What a snapshot holds of one task, and its bytes.
+"""What a snapshot holds of one task.
 
-The bytes are JSON in UTF-8, in a documented layout.  So a snapshot can be judged, and
-restored, without code of its writer.
+`formats` has its bytes: JSON in UTF-8, in a documented layout.  So a snapshot can be
+judged, and restored, without code of its writer.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 
 import msgspec
 
-from .errors import CorruptSnapshot
 from .ids import CheckpointId, TaskId
 from .transactions import pooled_id_in, writer_in
 from .views import NOTHING, Entry, View
@@ -131,6 +129,11 @@ class Snapshot:
         self.view = view
 
     @property
+    def unkeyed(self) -> TaskState:
+        """All of it but the working state by key."""
+        return self._fixed
+
+    @property
     def ended(self) -> bool:
         """Whether it was taken after its task had processed all its input and sent all output."""
         return self._fixed.ended and not self._fixed.unsent
@@ -157,29 +160,3 @@ class Snapshot:
         view = self.view
         held = [*self._fixed.held, *view.held()] if self._fixed.declared else []
         return msgspec.structs.replace(self._fixed, entries=view.entries(), panes=view.panes(), held=held)
-
-
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(TaskState)
-
-
-def encode(state: TaskState) -> bytes:
-    """The state's bytes, a checksum in front: eight hex digits of CRC-32, a space, JSON."""
-    body = _encoder.encode(state)
-    return b"%08x " % zlib.crc32(body) + body
-
-
-def decode(data: bytes) -> TaskState:
-    """The state in `data`; raises CorruptSnapshot when it is torn or altered."""
-    body = data[9:]
-    if data[:9] != b"%08x " % zlib.crc32(body):
-        raise CorruptSnapshot("its checksum does not fit its content")
-    try:
-        return _decoder.decode(body)
-    except msgspec.DecodeError as error:
-        raise CorruptSnapshot(str(error)) from None
-
-
-def text(state: TaskState) -> str:
-    """The state as the JSON text that its bytes hold, without the checksum."""
-    return _encoder.encode(state).decode()

@@ -44,6 +44,11 @@ class View(Protocol):
         """The files that hold it, the newest last; none of a state on the heap."""
         ...
 
+    @property
+    def layout(self) -> str:
+        """The layout of the keys and values in its files, by name; "" if it has none."""
+        ...
+
 
 class Nothing:
     """The view of a task without working state by key."""
@@ -59,6 +64,10 @@ class Nothing:
 
     def files(self) -> tuple[SortedFile, ...]:
         return ()
+
+    @property
+    def layout(self) -> str:
+        return ""
 
 
 NOTHING = Nothing()

@@ -3,7 +3,8 @@
 A reader sees all of a file or nothing (see `durable`).  Each file carries a CRC-32 in
 front of its JSON, as `core.state` describes.  Below the root:
 
-    snapshots/HANDLE        the state of one task, the handle's slashes are folders
+    snapshots/HANDLE        the snapshot of one task, the handle's slashes are folders; one that is not canonical is
+                            a manifest, and names other files of this folder
     records/chk-N           the record that makes checkpoint N complete
     jobs/job-N              the record of a job
     positions/split-N       what at-most-once sources saved
@@ -28,10 +29,19 @@ from pathlib import Path
 
 import msgspec
 
+from ...core.backends.stored import Loaded, read_snapshot
 from ...core.vocabulary.errors import CorruptSnapshot, expect
 from ...core.vocabulary.events import CompletedSnapshot, JobRecord
+from ...core.vocabulary.formats import (
+    Filed,
+    encode,
+    encode_manifest,
+    first_file,
+    text,
+    text_of,
+)
 from ...core.vocabulary.ids import CheckpointId, Handle
-from ...core.vocabulary.state import TaskState, decode, encode
+from ...core.vocabulary.state import TaskState
 from ...driver import ports
 from .durable import NOT_THERE, Temporaries, content, delete, make_folders, sealed, sync, unsealed
 
@@ -46,11 +56,16 @@ class BadHandle(CorruptSnapshot):
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole state in a temporary file, which nobody has synced."""
+    """The files of a snapshot as temporary files, which nobody has synced.
+
+    `before` are those that it needs besides, each with its name; `temporary` is that under its handle, and `text` the
+    state in it, None if that is in several files.
+    """
 
     handle: Handle
     temporary: Path
-    text: str
+    text: str | None
+    before: tuple[tuple[Handle, Path], ...] = ()
 
 
 def _writer(handle: Handle) -> str:
@@ -75,36 +90,52 @@ class DiskFiles:
             raise BadHandle(f"{handle!r} is not a name within the store")
         return self.snapshots.joinpath(*parts)
 
-    def begin(self, handle: Handle, state: TaskState) -> Draft:
+    def begin(self, handle: Handle, state: TaskState, filed: Filed | None = None) -> Draft:
         self.path(handle)
-        data = encode(state)
-        temporary = self.temporaries.write(_writer(handle), data)
-        return Draft(handle=handle, temporary=temporary, text=data[9:].decode())
+        if filed is None:
+            data = encode(state)
+            return Draft(handle=handle, temporary=self._temporary(handle, data), text=text_of(data))
+        before: list[tuple[Handle, Path]] = []
+        try:
+            for new in filed.new:
+                self.path(new.file.name)
+                before.append((new.file.name, self._temporary(handle, new.data)))
+            temporary = self._temporary(handle, encode_manifest(state, filed))
+        except (OSError, BadHandle):
+            for _, written in before:
+                written.unlink(missing_ok=True)
+            raise
+        return Draft(handle=handle, temporary=temporary, text=None, before=tuple(before))
+
+    def _temporary(self, handle: Handle, data: bytes) -> Path:
+        return self.temporaries.write(_writer(handle), data)
 
     def finish(self, draft: ports.Draft) -> str:
-        """Make a draft durable; returns the text that its bytes hold.  Raises DraftLost when its file was deleted."""
+        """Make a draft durable, that under its handle last: no manifest names a file that may be lost.
+
+        Returns the text of what can be read under the handle.  Raises DraftLost when a temporary file was deleted.
+        """
         draft = expect(draft, Draft)
+        for name, temporary in draft.before:
+            self.temporaries.settle(temporary, self.path(name), self.snapshots)
         self.temporaries.settle(draft.temporary, self.path(draft.handle), self.snapshots)
-        return draft.text
+        return draft.text if draft.text is not None else text(self.read(draft.handle).state)
 
     def drop(self, draft: ports.Draft) -> None:
-        expect(draft, Draft).temporary.unlink(missing_ok=True)
+        draft = expect(draft, Draft)
+        for temporary in (*(temporary for _, temporary in draft.before), draft.temporary):
+            temporary.unlink(missing_ok=True)
 
-    def tear(self, handle: Handle, state: TaskState) -> None:
-        """Write half of the bytes under the final name; not synced, since the writer is about to die."""
-        data = encode(state)
-        target = self.path(handle)
-        self.temporaries.place(self.temporaries.write(_writer(handle), data[: len(data) // 2]), target)
+    def tear(self, handle: Handle, state: TaskState, filed: Filed | None = None) -> Handle:
+        """Write half of the first file under its final name; not synced, since the writer is about to die."""
+        data = encode(state) if filed is None else encode_manifest(state, filed)
+        name, data = first_file(handle, data, filed.new if filed is not None else ())
+        self.temporaries.place(self._temporary(handle, data[: len(data) // 2]), self.path(name))
+        return name
 
-    def read(self, handle: Handle) -> TaskState:
-        """The state under a handle; raises CorruptSnapshot, also when there is none."""
-        data = content(self.path(handle), handle)
-        if data is None:
-            raise CorruptSnapshot(f"{handle} is not in the store")
-        try:
-            return decode(data)
-        except CorruptSnapshot as error:
-            raise CorruptSnapshot(f"{handle}: {error}") from None
+    def read(self, handle: Handle) -> Loaded:
+        """The snapshot under a handle; raises CorruptSnapshot, also when there is none."""
+        return read_snapshot(handle, lambda name: content(self.path(name), name))
 
     def store(self, snapshot: CompletedSnapshot) -> None:
         temporary = self.temporaries.write(COORDINATOR, sealed(snapshot))
@@ -171,6 +202,11 @@ class DiskFiles:
                     raise
                 return
             folder = folder.parent
+
+    def written_for(self, handle: Handle) -> list[Handle]:
+        """In the order of their names."""
+        folder, name = self.path(handle).parent, self.path(handle).name
+        return [file for file in self._below(folder) if file.rpartition("/")[2].startswith(f"{name}.")]
 
     def handles(self) -> list[Handle]:
         """In the order of their names."""

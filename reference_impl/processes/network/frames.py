@@ -280,6 +280,7 @@ class Issue(Frame):
     command: int
     kind: CommandKind
     drain: bool
+    format: str = ""
 
 
 class Submit(Frame):

@@ -23,9 +23,10 @@ from cutproof.reference_impl.core.operators.folding import Model
 from cutproof.reference_impl.core.operators.operators import Map
 from cutproof.reference_impl.core.protocol.source import SplitLog
 from cutproof.reference_impl.core.vocabulary.effects import Send
+from cutproof.reference_impl.core.vocabulary.formats import decode, encode
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Piece, Record
-from cutproof.reference_impl.core.vocabulary.state import TaskState, decode, encode
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.machines import ATTEMPT, entries_of, row, take, up
 
 DATA, RULE = 0, 1

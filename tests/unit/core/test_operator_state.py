@@ -22,9 +22,10 @@ from cutproof.reference_impl.core.operators.operator_state import Item, Place, t
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Restored, Send
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded
+from cutproof.reference_impl.core.vocabulary.formats import decode, encode
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Deploy, EndOfData, Piece, Record
-from cutproof.reference_impl.core.vocabulary.state import TaskState, decode, encode
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
 from unit.core.machines import ATTEMPT, deliver, only, operator, row, take, up, work
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.reference_impl.core.decisions.increments import Increments
 from cutproof.reference_impl.core.decisions.naming import Naming
 from cutproof.reference_impl.core.decisions.part import Part
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -67,6 +68,7 @@ def test_each_decision_is_replaced_by_a_defect_but_one() -> None:
     }
     assert len(replaced) > 60
     files = {("state_files", one) for one in ("sealed", "drops_tombstones", "linked")}
+    files |= {("naming", "file"), *(("increments", one) for one in methods(Increments))}
     assert decisions - replaced == {("naming", "pooled"), ("naming", "pooled_id"), ("naming", "sorted_file")} | files
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,17 +9,9 @@ from hypothesis import strategies as st
 from cutproof.reference_impl.core.backends.heap import HeapView
 from cutproof.reference_impl.core.backends.layouts import SINGLE
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot, ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.formats import decode, encode
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
-from cutproof.reference_impl.core.vocabulary.state import (
-    Kept,
-    Snapshot,
-    TaskState,
-    as_kept,
-    decode,
-    encode,
-    read_back,
-    text,
-)
+from cutproof.reference_impl.core.vocabulary.state import Kept, Snapshot, TaskState, as_kept, read_back
 
 int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 nullable = st.one_of(st.none(), int64)
@@ -35,7 +24,6 @@ states = st.builds(
     turn=st.integers(0, 9),
     serial=st.integers(0, 99),
 )
-STATE = TaskState(positions={0: 7}, entries=[(0, None, 3, 4)], transactions=[("t", 5)])
 
 
 @settings(max_examples=40)
@@ -61,22 +49,6 @@ def test_one_altered_byte_is_found(state: TaskState, data: st.DataObject) -> Non
     altered[place] ^= data.draw(st.integers(1, 255))
     with pytest.raises(CorruptSnapshot):
         decode(bytes(altered))
-
-
-def test_the_layout_is_as_documented() -> None:
-    """Eight hex digits of CRC-32, a space, JSON: readable without anything of the writer."""
-    body = b'{"positions":{"0":7},"entries":[[0,null,3,4]],"transactions":[["t",5]]}'
-    assert encode(STATE) == f"{zlib.crc32(body):08x} ".encode() + body
-    assert text(STATE).encode() == body
-    assert msgspec.json.decode(body)["positions"] == {"0": 7}
-
-
-def test_a_right_checksum_over_something_else_is_found() -> None:
-    body = b'{"positions":"everywhere"}'
-    with pytest.raises(CorruptSnapshot, match="positions"):
-        decode(f"{zlib.crc32(body):08x} ".encode() + body)
-    with pytest.raises(CorruptSnapshot, match="checksum"):
-        decode(b"")
 
 
 def test_a_snapshot_is_fixed_but_for_its_view() -> None:

@@ -28,9 +28,10 @@ from cutproof.reference_impl.core.operators.user_functions import (
 from cutproof.reference_impl.core.operators.windows import PANE
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import Arrived, Received
+from cutproof.reference_impl.core.vocabulary.formats import decode, encode
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Piece, Record, Watermark
-from cutproof.reference_impl.core.vocabulary.state import TaskState, decode, encode
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core import machines
 
 END = 1 << 62

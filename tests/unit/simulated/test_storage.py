@@ -67,15 +67,15 @@ def test_what_is_begun_is_not_there_until_it_is_finished(files: Files) -> None:
 
 def test_what_is_written_is_read(files: Files) -> None:
     assert write(files, "job-1/h") == '{"positions":{"0":7}}'
-    assert files.read("job-1/h") == STATE
+    assert files.read("job-1/h").state == STATE
 
 
 def test_what_is_written_again_is_what_was_finished_last(files: Files) -> None:
     early, late = files.begin("job-1/h", STATE), files.begin("job-1/h", LATER)
     assert files.finish(late) == '{"positions":{"0":8}}'
-    assert files.read("job-1/h") == LATER
+    assert files.read("job-1/h").state == LATER
     files.finish(early)
-    assert files.read("job-1/h") == STATE
+    assert files.read("job-1/h").state == STATE
     assert files.handles() == ["job-1/h"]
 
 
@@ -122,7 +122,7 @@ def test_what_is_on_its_way_survives_a_sweep(files: Files) -> None:
     draft = files.begin("job-1/h", STATE)
     assert files.sweep(()) == []
     files.finish(draft)
-    assert files.read("job-1/h") == STATE
+    assert files.read("job-1/h").state == STATE
 
 
 def test_a_job_is_found_again_as_it_was_saved_last(jobs: Jobs) -> None:

@@ -11,7 +11,7 @@ from .....reference_impl import observed as o
 from .....reference_impl.core.vocabulary.causes import NoCoordinator
 from .....reference_impl.core.vocabulary.events import CommandKind
 from .....reference_impl.processes.network.frames import Issue
-from ....scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
+from ....scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, format_of, kind_of
 from ..context import Context
 from ..jobs import Jobs
 from ..layout import COORDINATOR
@@ -50,18 +50,19 @@ class Steering:
 
     def _issue(self, number: int, name: str, command: AnyCommand) -> Callable[[], None]:
         kind, drain = CommandKind(kind_of(command)), isinstance(command, StopWithSavepoint) and command.drain
+        how = format_of(command)
 
         def act() -> None:
             if self._jobs.is_over:
                 return
             self._unapplied.pop(name, None)
             context = self._context
-            context.journal.saw(o.CommandIssued(number, kind, drain))
+            context.journal.saw(o.CommandIssued(number, kind, drain, format=how))
             member = context.processes.current(COORDINATOR)
             if member is None or not context.facts.coordinator_lives:
                 context.journal.saw(o.command_returned(number, None, NoCoordinator()))
             else:
-                member.send(Issue(context.clock.tick(), self._jobs.number, number, kind, drain))
+                member.send(Issue(context.clock.tick(), self._jobs.number, number, kind, drain, how))
 
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self._context.after_real(0, act)

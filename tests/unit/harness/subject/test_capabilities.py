@@ -184,6 +184,7 @@ ENGINE: list[tuple[str, object, Callable[[Capabilities], object]]] = [
     ("alignment", "timeout", lambda can: "timeout" in can.alignments),
     ("spilling", "continuous", lambda can: "continuous" in can.spilling and "log" in can.spill_stores),
     ("snapshot_mode", "synchronous", lambda can: "synchronous" in can.snapshot_modes),
+    ("snapshot_format", "incremental", lambda can: "incremental" in can.snapshot_formats),
     ("snapshot_store", "memory", lambda can: "memory" in can.snapshot_stores),
     ("concurrent_checkpoints", 2, lambda can: can.concurrent_checkpoints),
     ("trims_logs", True, lambda can: can.trims_logs),
@@ -210,7 +211,8 @@ def test_each_departure_from_the_usual_engine_is_needed(
 
 SIZES = {
     "alignment_timeout_us", "spill_after_us", "spill_store", "spill_flush_us", "checkpoint_interval_us",
-    "minimum_pause_us", "checkpoint_timeout_us", "tolerated_failures", "retained_checkpoints", "restart_attempts",
+    "full_every", "minimum_pause_us", "checkpoint_timeout_us", "tolerated_failures", "retained_checkpoints",
+    "restart_attempts",
     "restart_delay_us", "channel_capacity", "nodes", "read_interval_us", "apply_cost_us", "channel_latency_us",
     "control_latency_us", "snapshot_write_us", "transaction_us", "finishing",
 }  # fmt: skip

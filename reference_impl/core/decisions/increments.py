@@ -1,0 +1,106 @@
+"""Incremental snapshots (ABS-9): what one builds on, what it writes, and which files may be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.formats import CANONICAL, Edit, Keyed, StateFile
+from ..vocabulary.ids import CheckpointId, Handle
+from .part import Part
+
+T = TypeVar("T")
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A snapshot as its task remembers it: the files that it needs, and the state by key that they hold."""
+
+    files: tuple[StateFile, ...]
+    keyed: Keyed = Keyed()
+    """of a state on the heap"""
+    runs: Mapping[str, StateFile] = {}
+    """of an LSM store: each of its sorted files, by the store's name"""
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Something that needs files: a record, an acknowledged snapshot of a pending checkpoint, or the base of one."""
+
+    checkpoint: CheckpointId
+    job: int
+    files: tuple[Handle, ...]
+
+
+class Increments(Part):
+    """What an incremental snapshot builds on, what it writes, and which files may be deleted."""
+
+    # -- at a task -----------------------------------------------------------------
+
+    def base(self, named: CheckpointId, taken: Mapping[CheckpointId, Taken]) -> Taken | None:
+        """The snapshot of this task on which an increment builds: that of the complete checkpoint which the barrier
+        names.  None if the task has not taken or restored it: then it writes all its files."""
+        return taken.get(named)
+
+    def edit(self, before: Sequence[T], now: list[T]) -> Edit[T]:
+        """What has changed since the base.  An item that is changed is removed, and added with its new content."""
+        if not before:
+            return Edit(added=now)
+        places: dict[T, int] | None = None
+        removed: list[int] = []
+        placed: list[int] = []
+        added: list[T] = []
+        old = 0
+        for position, item in enumerate(now):
+            if old < len(before) and before[old] == item:
+                old += 1
+                continue
+            if places is None:
+                places = {one: place for place, one in enumerate(before)}
+            place = places.get(item, -1)
+            if place < old:
+                placed.append(position)
+                added.append(item)
+            else:
+                removed.extend(range(old, place))
+                old = place + 1
+        removed.extend(range(old, len(before)))
+        return Edit(added=added, removed=removed, placed=placed)
+
+    def stored(self, name: str, runs: Mapping[str, StateFile]) -> StateFile | None:
+        """The file of the base that is the LSM store's file of this name; None if the base has none, and it must be
+        written.  A sorted file never changes, and no two have one name."""
+        return runs.get(name)
+
+    def files(self, before: Sequence[StateFile], written: Sequence[StateFile]) -> tuple[StateFile, ...]:
+        """The files that an increment needs: those of its base, also if nothing has changed since, and then those that
+        are written for it."""
+        return (*before, *written)
+
+    # -- at the coordinator -----------------------------------------------------------
+
+    def builds_on(self, retained: Sequence[CompletedSnapshot], job: int, full_every: int) -> CompletedSnapshot | None:
+        """The newest checkpoint of this job, if it has files and its chain may become longer.  A savepoint is the
+        user's, and no checkpoint of the job builds on it."""
+        own = [one for one in retained if one.job == job and not one.savepoint]
+        newest = max(own, key=lambda one: one.checkpoint, default=None)
+        if newest is None or newest.format == CANONICAL or newest.increments + 1 >= full_every:
+            return None
+        return newest
+
+    def counts(self, holders: Sequence[Holder]) -> dict[Handle, int]:
+        """How many need each file."""
+        counted: dict[Handle, int] = {}
+        for holder in holders:
+            for file in dict.fromkeys(holder.files):
+                counted[file] = counted.get(file, 0) + 1
+        return counted
+
+    def freed(self, files: Sequence[Handle], counted: Mapping[Handle, int]) -> tuple[Handle, ...]:
+        """The files of a checkpoint that is given up which are deleted with it: those that nobody else needs."""
+        return tuple(file for file in dict.fromkeys(files) if not counted.get(file))
+
+    def deletable(self, let_go: Sequence[Handle], counted: Mapping[Handle, int]) -> tuple[Handle, ...]:
+        """The files, of those that a subsumed or given up checkpoint has let go, which nobody needs any more."""
+        return tuple(file for file in let_go if not counted.get(file))

@@ -1,0 +1,62 @@
+"""The files of snapshots at the coordinator (ABS-9): on what a checkpoint builds, and which files nobody needs.
+
+Several snapshots may need one file.  Its references are counted over all who hold it: the complete snapshots that are
+retained, the records that are being stored, the acknowledged snapshots of pending checkpoints, and the bases of pending
+checkpoints, on which snapshots may build that are not acknowledged yet.  A file that one of them lets go is deleted
+once its count is 0.  The counts are not kept but made anew each time, so that no failure can leave a wrong one behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ..decisions.increments import Holder, Increments
+from ..job.config import Config
+from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.formats import INCREMENTAL
+from ..vocabulary.ids import Handle
+
+
+class SharedFiles:
+    """The files of one job's snapshots."""
+
+    def __init__(
+        self, job: int, config: Config, increments: Increments, holders: Callable[[], Sequence[Holder]]
+    ) -> None:
+        """`holders`: everybody who needs files at present."""
+        self._job = job
+        self._full_every = config.full_every
+        self._increments = increments
+        self._holders = holders
+        self.in_use = False
+        """snapshots that have files were asked for"""
+        self._let_go: dict[Handle, None] = {}
+        """files that some holder has let go, and another one needed at the time"""
+
+    def base_of(self, name: str, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+        """The checkpoint on which a new one of this format builds; None: it writes all its files."""
+        self.in_use = True
+        if name != INCREMENTAL:
+            return None
+        return self._increments.builds_on(retained, self._job, self._full_every)
+
+    def let_go(self, files: Iterable[Handle]) -> None:
+        """A holder of these files is gone."""
+        self._let_go.update(dict.fromkeys(files))
+
+    def unneeded(self) -> tuple[Handle, ...]:
+        """The files that have been let go and that nobody needs any more."""
+        if not self._let_go:
+            return ()
+        unneeded = self._increments.deletable(tuple(self._let_go), self._increments.counts(self._holders()))
+        for file in unneeded:
+            self._let_go.pop(file, None)
+        return unneeded
+
+    def given_up(self, files: Sequence[Handle]) -> tuple[Handle, ...]:
+        """The files to delete with a checkpoint that is given up and needed these: of its own, and of its base."""
+        if not files:
+            return self.unneeded()
+        deleted = self._increments.freed(files, self._increments.counts(self._holders()))
+        self.let_go(file for file in files if file not in deleted)
+        return (*deleted, *self.unneeded())
