@@ -27,6 +27,7 @@ from .coverage.target_rounds import number_of_group
 from .coverage.target_scenarios import TARGETS
 from .determined_distribution import made_distinct
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
+from .faults.few_tolerated import with_few_tolerated
 from .faults.stop_hits import with_hits
 from .faults.stragglers import with_stragglers
 from .forking import with_forks, with_older_snapshots
@@ -228,6 +229,7 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_stragglers(choices, scenario, most, real_time=frame.real_time)
         scenario = with_older_snapshots(choices, scenario) if frame.resumes_older else scenario
         scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
+        scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
     return _fit(scenario, frame)
 
 

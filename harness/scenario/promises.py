@@ -34,6 +34,21 @@ RESTORING = frozenset(
     }
 )
 """kinds of faults after which some attempt restores a snapshot"""
+FAILING = frozenset(
+    {
+        "fail-write",
+        "lose-message",
+        "late-message",
+        "pause-task",
+        "pause-node",
+        "stall-channel",
+        "delay-channel",
+        "fail-commit",
+    }
+)
+"""kinds of faults through which a checkpoint fails, or times out, though no task is lost"""
+FEW = 3
+"""a job that tolerates fewer failed checkpoints in a row may restart for them"""
 HEARTBEAT_TIMEOUT_US = 12_000
 """an engine declares a node lost that stands still for this long; mostly it does not notice a shorter pause"""
 
@@ -89,7 +104,7 @@ def _losses(scenario: Scenario, course: Forecast) -> Iterator[int]:
     then, as they are not after a stop with a savepoint."""
     end_us = course.start_us + course.span_us
     for fault in scenario.faults:
-        if _restores(fault):
+        if restores(fault):
             at_us = course.time_of(fault.trigger)
             if at_us is None:
                 yield end_us // 2
@@ -107,7 +122,8 @@ def _resumed(scenario: Scenario, course: Forecast, kind: type[Cancel] | type[Sto
                 yield at_us
 
 
-def _restores(fault: AnyFault) -> bool:
+def restores(fault: AnyFault) -> bool:
+    """Whether an attempt restores a snapshot after the fault, mostly."""
     if isinstance(fault, (PauseNode, PauseTask)) and fault.for_us < HEARTBEAT_TIMEOUT_US:
         return False
     return kind_of(fault) in RESTORING
@@ -126,8 +142,13 @@ def _forgets(scenario: Scenario) -> bool:
 
 
 def _gives_up(scenario: Scenario) -> bool:
-    """There may be more failures than the job may restart after."""
-    return sum(_restores(fault) for fault in scenario.faults) > scenario.engine.restart_attempts
+    """There may be more failures than the job may restart after, too many failed checkpoints included."""
+    engine = scenario.engine
+    restarts = sum(restores(fault) for fault in scenario.faults)
+    failing = [fault for fault in scenario.faults if kind_of(fault) in FAILING and not restores(fault)]
+    if failing and engine.tolerated_failures < FEW:  # one fault may fail several in a row
+        restarts += max(1, len(failing) // (engine.tolerated_failures + 1))
+    return restarts > engine.restart_attempts
 
 
 def _expires(scenario: Scenario) -> bool:

@@ -10,7 +10,8 @@ exception inside the engine is a violation).  No job is stopped, drained or canc
 without a command, and no answer to a command is false (see `commands`).  No timer in
 processing time is pending for ever (see `clocks`).
 
-A job may fail if faults used up its restarts or destroyed what it needed, and the job
+An attempt fails for failed checkpoints only if more failed in a row than the job tolerates, and then it must (see
+`tolerance`).  A job may fail if faults used up its restarts or destroyed what it needed, and the job
 gives that reason; the verdict is then unknown (assumption broken).  Exercised by what
 the job did after healing: checkpoints, commits, commands, and its end.
 """
@@ -34,11 +35,13 @@ from ..quick_checker.case import Case
 from ..reconstruct.commands import WELL
 from .parts.clocks import overdue
 from .parts.incompatible import neither_begun_nor_refused, refused_by_name
+from .parts.tolerance import misjudged_tolerance
 
 
 def check(case: Case) -> Verdict:
     unexplained: Verdict | None = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
-    unexplained = unexplained or neither_begun_nor_refused(case) or _too_slow(case) or overdue(case)
+    unexplained = unexplained or neither_begun_nor_refused(case) or misjudged_tolerance(case)
+    unexplained = unexplained or _too_slow(case) or overdue(case)
     unexplained = unexplained or next(filter(None, (_unexcused(case, end) for end in case.commands.ends)), None)
     if unexplained is not None:
         return unexplained

@@ -521,7 +521,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     journal: list[AnyJournalEntry] = []
     residue: Residue = msgspec.field(default_factory=Residue)
     restart_attempts: int = -1
-    """how many restarts the job may use up before it may fail; -1 where it is unknown"""
+    tolerated_failures: int = -1
+    """the restarts of the job before it may fail, and the failed checkpoints in a row that it tolerates; -1: unknown"""
     snapshots: str = "files"
     """where they are kept: files, or memory: the coordinator's, lost with it"""
     healed: int | None = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.decisions.checkpointing import CheckpointIds, Cleanup, Completion, Triggering
+from ..core.decisions.checkpointing import CheckpointIds, Cleanup, Completion, Tolerance, Triggering
 from ..core.decisions.failover import Failover
 from ..core.decisions.fencing import Fencing
+from ..core.vocabulary.causes import AnyCause, TimedOut
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -58,6 +59,22 @@ class NeverTimesOut(Triggering):
     def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
         self.reached = True
         return []
+
+
+class TimeoutsDoNotCount(Tolerance):
+    """E14: a checkpoint that times out does not count as failed: the job goes on without checkpoints."""
+
+    def counts(self, checkpoint: CheckpointId, cause: AnyCause, complete: CheckpointId | None) -> bool:
+        self.reached = self.reached or isinstance(cause, TimedOut)
+        return not isinstance(cause, TimedOut) and super().counts(checkpoint, cause, complete)
+
+
+class CountsPastFailures(Tolerance):
+    """E15: failures from before a complete checkpoint are counted again with the next one."""
+
+    def after_completion(self, failed_in_a_row: int) -> int:
+        self.reached = self.reached or failed_in_a_row > 0
+        return failed_in_a_row
 
 
 class KeepsRejectedState(Completion):
@@ -217,6 +234,20 @@ DEFECTS = (
         title="a second failure during a restart begins another restart",
         invariant="progress",
         replacements=lambda: {"failover": BeginsAgain()},
+    ),
+    Defect(
+        id="E14",
+        upstream="FLINK-17351",
+        title="checkpoints that time out do not count as failed, and the job goes on without checkpoints",
+        invariant="progress",
+        replacements=lambda: {"tolerance": TimeoutsDoNotCount()},
+    ),
+    Defect(
+        id="E15",
+        upstream="FLINK-18336",
+        title="failures from before a complete checkpoint are counted again",
+        invariant="progress",
+        replacements=lambda: {"tolerance": CountsPastFailures()},
     ),
     Defect(
         id="E04",

@@ -39,6 +39,8 @@ SIMULATED = {
     "E11": "input not covered",
     "E12": "nothing restored",
     "E13": "job failed",
+    "E14": "failures not counted",
+    "E15": "tolerance not used up",
     "F01": "another snapshot restored",
     "F03": "unexpected row",
     "F07": "unexplained failure",

@@ -140,6 +140,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         sink=engine.sink,
         identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
         restart_attempts=engine.restart_attempts,
+        tolerated_failures=engine.tolerated_failures,
         snapshots=engine.snapshot_store,
         runs=[],
         channels=[],

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyIncompatible
+from ..vocabulary.causes import AnyCause, AnyIncompatible
 from ..vocabulary.effects import Effect, SetTimer, Sweep
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
@@ -86,6 +86,19 @@ class Completion(Part):
     def unwanted(self, ack: Ack, *, savepoint: bool, taken: bool) -> list[Handle]:
         """The handles to discard after an acknowledgement: that of its state, if no pending checkpoint took it."""
         return [] if taken else [ack.handle]
+
+
+class Tolerance(Part):
+    """Which failed checkpoints count towards the number in a row that the job tolerates (ABS-3)."""
+
+    def counts(self, checkpoint: CheckpointId, cause: AnyCause, complete: CheckpointId | None) -> bool:
+        """Whether the failure counts: whatever its cause, but not once a newer checkpoint is complete (`complete` is
+        the newest)."""
+        return complete is None or checkpoint > complete
+
+    def after_completion(self, failed_in_a_row: int) -> int:
+        """How many have failed in a row once a checkpoint is complete: none."""
+        return 0
 
 
 class RestoreChoice(Part):

@@ -8,7 +8,7 @@ switch for any defect.  A variant sets `reached` where its wrong code runs.
 from __future__ import annotations
 
 from ..protocol.barrier_alignment import Alignment
-from .checkpointing import CheckpointIds, Cleanup, Completion, RestoreChoice, Triggering
+from .checkpointing import CheckpointIds, Cleanup, Completion, RestoreChoice, Tolerance, Triggering
 from .commits import Committing, GlobalCommitting, PreCommitting, SinkRecovery
 from .enumerating import Enumerating
 from .event_time import Firing, Watermarks
@@ -56,6 +56,7 @@ class Parts:
         self.checkpoint_ids = CheckpointIds()
         self.triggering = Triggering()
         self.completion = Completion()
+        self.tolerance = Tolerance()
         self.failover = Failover()
         self.fencing = Fencing()
         self.restore_choice = RestoreChoice()

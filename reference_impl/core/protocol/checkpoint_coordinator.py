@@ -270,7 +270,7 @@ class CheckpointCoordinator:
             effects.append(Return(pending.command, cause=cause))
         if not self._life.all_tasks_run or pending.attempt != self._attempts.newest:
             return effects
-        self._checkpoints.count_failure()
+        self._checkpoints.count_failure(pending.checkpoint, cause)
         if pending.ending is not None and pending.ending.by_command:
             return [*effects, *self._execution.fail_over(StopFailed(cause))]
         if self._checkpoints.more_failed_than_tolerated:

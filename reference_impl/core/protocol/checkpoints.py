@@ -473,7 +473,7 @@ class Checkpoints:
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
         complete = self._store_answered(checkpoint)
-        self._failed_in_a_row = 0
+        self._failed_in_a_row = self._parts.tolerance.after_completion(self._failed_in_a_row)
         effects: list[Effect] = []
         for snapshot in self._snapshots.add(complete.record):
             self._files.let_go(files_needed(snapshot))
@@ -515,9 +515,11 @@ class Checkpoints:
         pending = self._store_answered(checkpoint).pending
         return pending, [*self._give_up(pending, cause), *self._send_abort(pending)]
 
-    def count_failure(self) -> None:
+    def count_failure(self, failed: CheckpointId, cause: AnyCause) -> None:
         """One more checkpoint of the attempt has failed; a complete one ends the row (ABS-3)."""
-        self._failed_in_a_row += 1
+        latest = self._snapshots.latest
+        complete = latest.checkpoint if latest is not None else None
+        self._failed_in_a_row += self._parts.tolerance.counts(failed, cause, complete)
 
     @property
     def more_failed_than_tolerated(self) -> bool:

@@ -343,6 +343,16 @@ def test_a_new_attempt_starts_the_count_again() -> None:
         job.running()
 
 
+def test_a_failure_does_not_count_once_a_newer_checkpoint_is_complete() -> None:
+    job = CoordinatorRig(tolerated_failures=0, concurrent_checkpoints=2).up()
+    job.trigger()
+    job.ack(1)
+    job.trigger()
+    job.ack(2)
+    job.stored(2)
+    assert not addressed(Cancel, job.store_fails(1))
+
+
 def test_failed_stores_count_too() -> None:
     job = CoordinatorRig(tolerated_failures=0).up()
     job.trigger()

@@ -172,7 +172,7 @@ def test_what_was_recorded_of_a_planted_defect_is_judged(defect: str, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("defect", "template", "number"), [("K04", "S10", 6), ("P06", "local", 0), ("P06", "local", 5)]
+    ("defect", "template", "number"), [("K04", "S10", 12), ("P06", "local", 0), ("P06", "local", 5)]
 )
 def test_a_list_that_is_there_and_empty_was_not_left_out(
     defect: str, template: str, number: int, tmp_path: Path

@@ -91,6 +91,7 @@ def test_they_are_added_to_what_is_drawn_already_where_there_is_room(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     templates = (*TEMPLATES, "S1", "S8")
+    monkeypatch.setattr(strategies, "with_few_tolerated", _unhit)
     monkeypatch.setattr(strategies, "with_stragglers", _unhit)  # what comes late goes by the faults that are there
     companions = drawn(120, max_faults=most, templates=templates)
     monkeypatch.setattr(strategies, "with_hits", _unhit)
