@@ -63,12 +63,12 @@ def promise(guarantee: str, sink: str, guarantees: Iterable[str], sinks: Iterabl
 
 
 _PROMISES = (
-    *[("exactly-once", "transactional")] * 80,
+    *[("exactly-once", "transactional")] * 76,
     *[("exactly-once", "idempotent")] * 8,
     *[("exactly-once", "plain")] * 2,
     *[("at-least-once", "plain")] * 3,
     *[("at-least-once", "transactional")] * 3,
-    *[("at-most-once", "plain")] * 4,
+    *[("at-most-once", "plain")] * 8,
 )
 
 

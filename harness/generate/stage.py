@@ -65,6 +65,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is None or "idle" in self.capabilities.sources
 
     @property
+    def knows_forgetful_inputs(self) -> bool:
+        return self.capabilities is None or "not-rewindable" in self.capabilities.sources
+
+    @property
     def knows_rescaling(self) -> bool:
         return self.capabilities is None or self.capabilities.rescales
 

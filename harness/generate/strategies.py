@@ -40,6 +40,7 @@ from .situations.templates import FAULTLESS, SHARES, TEMPLATES
 from .stage import Frame, Template
 from .workloads.draw_workloads import Recipe, draw_topology, draw_workload
 from .workloads.fitting import fit
+from .workloads.forgetful import with_forgetful_inputs
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -230,6 +231,8 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_older_snapshots(choices, scenario) if frame.resumes_older else scenario
         scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
         scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
+    if frame.knows_forgetful_inputs and frame.workload is None:
+        scenario = with_forgetful_inputs(choices, scenario)
     return _fit(scenario, frame)
 
 

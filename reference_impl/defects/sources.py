@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..core.decisions.naming import Naming
-from ..core.decisions.tasks import CutStep, PutOff, SourceCut
+from ..core.decisions.tasks import CutStep, PutOff, SourceCut, StartPosition
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, operator_of
 from .registry import Defect
 
@@ -38,6 +38,14 @@ class PositionLast(SourceCut):
     def steps(self) -> tuple[CutStep | PutOff, ...]:
         self.reached = True
         return (CutStep.send_barrier, PutOff(CutStep.record_position))
+
+
+class SavedBehind(StartPosition):
+    """K12: the position that is saved does not cover the record that is being sent."""
+
+    def saved(self, offset: int) -> int:
+        self.reached = True
+        return offset
 
 
 def _has_input(split: int, latest: int | None, ended: bool) -> bool:
@@ -76,5 +84,12 @@ DEFECTS = (
         title="a source's positions are read after its state",
         invariant="consistent-cut",
         replacements=lambda: {"source_cut": PositionLast()},
+    ),
+    Defect(
+        id="K12",
+        upstream="KAFKA-13469",
+        title="a source saves its position without the record that is being sent",
+        invariant="at-most-once",
+        replacements=lambda: {"start_position": SavedBehind()},
     ),
 )

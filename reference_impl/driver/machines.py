@@ -138,7 +138,10 @@ class Machines:
         build = self._build
         if spec.role == "source":
             splits = spec.splits if spec.enumerated else described.splits
-            logs = [msgspec.structs.replace(self._logs[split], begins=begins(split)) for split in splits]
+            logs = [
+                msgspec.structs.replace(self._logs[split], begins=begins(split), rewindable=spec.rewindable)
+                for split in splits
+            ]
             if spec.enumerated:
                 return build.split_reader(described, logs, spec.bounded)
             return build.source(described, logs, spec.bounded, spec.event_time)

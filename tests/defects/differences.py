@@ -93,6 +93,7 @@ SIMULATED = {
     "K09": "record never read",
     "K10": "repeated row",
     "K11": "split held by nobody",
+    "K12": "record repeated",
     "L02": "watermark differs",
     "L03": "watermark differs",
     "L06": "timer differs",

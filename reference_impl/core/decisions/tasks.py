@@ -51,6 +51,10 @@ class SourceCut(Part):
 class StartPosition(Part):
     """The position at which a restored source reads on."""
 
+    def saved(self, offset: int) -> int:
+        """The position that at-most-once saves before it sends the record at this offset: the next one (ABS-7)."""
+        return offset + 1
+
     def position(self, split: int, restored: int, length: int) -> int:
         return restored
 

@@ -57,13 +57,14 @@ def place_of(origin: int) -> tuple[int, int]:
 
 
 class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
-    """A rewindable log of (key, value, tag), and the event time of each record, if the input has any; records
-    before offset `begins` have been discarded."""
+    """A log of (key, value, tag), and the event time of each record, if the input has any; records before offset
+    `begins` have been discarded.  Reading takes a record out of a log that is not rewindable."""
 
     split: int
     records: Sequence[tuple[int | None, int | None, int]]
     times: Sequence[int] = ()
     begins: int = 0
+    rewindable: bool = True
 
 
 class Assigning(Protocol):
@@ -159,7 +160,8 @@ class SourceTask(Task):
             effects = self.emit((Record(key, value, tag, 0, origin, log.times[offset]),))
             effects.extend(self._event_time.read(log.split, log.times[offset], self))
         if self._at_most_once:  # the position is saved before the record is sent (ABS-7)
-            return [SavePosition(log.split, offset + 1, tuple(effects))]
+            taken = () if log.rewindable else (Trim(log.split, offset + 1),)
+            return [SavePosition(log.split, self.parts.start_position.saved(offset), (*effects, *taken))]
         return effects
 
     def end_of_splits(self) -> list[Effect]:
@@ -200,6 +202,10 @@ class SourceTask(Task):
     # -- restoring -----------------------------------------------------------------
 
     def _on_positions(self, event: PositionsLoaded) -> list[Effect]:
+        """Go on from the saved positions.  What was taken out of a log that cannot rewind is gone (ABS-16)."""
+        for log in self._logs:
+            if event.positions.get(log.split, 0) < log.begins:
+                return [Fail(self.discarded(log, event.positions.get(log.split, 0)))]
         self._take_positions(event.positions)
         return self.on_restored()
 
