@@ -151,6 +151,7 @@ def perturbation_in_words(perturbation: Perturbation) -> str:
         "read": f"snapshot read of {rest[0]}",
         "step": f"step of {rest[0]}",
         "transaction": f"transaction request of {rest[0]}",
+        "compaction": f"compaction of {rest[0]}",
     }[what]
     return f"the {ordinal(perturbation.occurrence)} {named} is {time_in_words(perturbation.by_us)} late"
 

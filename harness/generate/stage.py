@@ -89,6 +89,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is None or self.capabilities.enumerators
 
     @property
+    def knows_state_in_files(self) -> bool:
+        return self.capabilities is None or "lsm" in self.capabilities.state_backends
+
+    @property
     def knows_two_phase(self) -> bool:
         return self.capabilities is None or self.capabilities.two_phase
 

@@ -38,6 +38,7 @@ from .situations.hunted import HUNTED
 from .situations.rescaling import with_rescaling
 from .situations.templates import FAULTLESS, SHARES, TEMPLATES
 from .stage import Frame, Template
+from .state_backends import with_state_in_files
 from .workloads.draw_workloads import Recipe, draw_topology, draw_workload
 from .workloads.fitting import fit
 from .workloads.forgetful import with_forgetful_inputs
@@ -233,6 +234,8 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
     if frame.knows_forgetful_inputs and frame.workload is None:
         scenario = with_forgetful_inputs(choices, scenario)
+        if frame.knows_state_in_files:
+            scenario = with_state_in_files(choices, scenario, most)
     return _fit(scenario, frame)
 
 

@@ -41,6 +41,7 @@ FIELDS: dict[str, int] = {
     "guarantees": 1,
     "spilling": 1,
     "operators": 3,
+    "state_backends": 1,
 }
 """by field of the capabilities from which features are left out: how many stay"""
 LEAST_TEMPLATES = 5
@@ -168,6 +169,7 @@ def features_in(scenario: Scenario) -> Iterator[str]:
     yield _word("guarantees", scenario.engine.guarantee)
     if scenario.engine.guarantee == "exactly-once":  # the only one in which barriers are aligned, or overtake
         yield _word("alignments", scenario.engine.alignment)
+    yield _word("state_backends", scenario.engine.state_backend)
     yield _template(scenario.name)
 
 

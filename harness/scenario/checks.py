@@ -40,6 +40,7 @@ COMMITTING = ("writer", "committer", "global")
 ALIGNMENTS = ("aligned", "unaligned", "timeout", "in-turn")
 SPILLING = ("at-once", "continuous", "buffer-timeout")
 SPILL_STORES = ("log", "files")
+STATE_BACKENDS = ("heap", "lsm")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 SNAPSHOT_FORMATS = ("canonical", "native", "incremental")
@@ -226,6 +227,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         "alignment": (engine.alignment, ALIGNMENTS),
         "spilling": (engine.spilling, SPILLING),
         "spill_store": (engine.spill_store, SPILL_STORES),
+        "state_backend": (engine.state_backend, STATE_BACKENDS),
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
         "snapshot_format": (engine.snapshot_format, SNAPSHOT_FORMATS),
@@ -240,6 +242,8 @@ def _engine(scenario: Scenario) -> Iterator[str]:
     named = (engine.snapshot_format, *(format_of(command) for command in scenario.commands))
     if engine.snapshot_store == "memory" and any(name in ("native", "incremental") for name in named):
         yield "engine.snapshot_store memory has no files: its snapshots are canonical, not native or incremental"
+    if engine.compaction_files < 2:
+        yield f"engine.compaction_files is {engine.compaction_files}; a compaction merges at least 2 files"
     if engine.spill_after_us < 1:
         yield f"engine.spill_after_us is {engine.spill_after_us}; an element waits at least 1 µs before it is spilled"
     if engine.alignment_timeout_us < 1:
@@ -283,6 +287,7 @@ _AT_LEAST_ONE = frozenset(
         "full_every",
         "channel_capacity",
         "nodes",
+        "memtable_entries",
     }
 )
 
@@ -368,13 +373,14 @@ def _perturbation(perturbation: Perturbation, layout: Layout) -> Iterator[str]:
             pass
         case ["control", kind, task] if kind in CONTROL_MESSAGES and task in layout.tasks:
             pass
-        case ["write" | "read" | "step" | "transaction", task] if task in layout.tasks:
+        case ["write" | "read" | "step" | "transaction" | "compaction", task] if task in layout.tasks:
             pass
         case ["write", "coordinator"]:
             pass
         case _:
             what = perturbation.what
-            yield f"{what!r} names no message, control message, write, read, step or transaction of this job"
+            kinds = "message, control message, write, read, step, transaction or compaction"
+            yield f"{what!r} names no {kinds} of this job"
 
 
 def _task(task: str | None, layout: Layout) -> Iterator[str]:

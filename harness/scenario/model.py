@@ -45,6 +45,15 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     """log (appended to, flushed in groups, trimmed by element) or files (closed by a flush, deleted as a whole)"""
     spill_flush_us: int = 200
     """how long a flush of the store takes"""
+    state_backend: str = "heap"
+    """where operators keep their working state by key: heap (a dictionary), or lsm (a memtable and sorted files, which
+    are merged; on processes RocksDB)"""
+    memtable_entries: int = 8
+    """how many keys a memtable takes before it becomes a sorted file"""
+    compaction_files: int = 4
+    """how many sorted files make a compaction due"""
+    compaction_us: int = 400
+    """how long a compaction takes"""
     snapshot_mode: str = "asynchronous"
     """asynchronous, or synchronous: the task does nothing else while its state is written"""
     snapshot_store: str = "files"
@@ -162,7 +171,8 @@ class Perturbation(Value, kw_only=True):
     `what` addresses an event by a stable name: `message CHANNEL` (the n-th message through a data channel), `control
     KIND TASK` (the n-th control message of a kind from or to a task), `write TASK` (the n-th snapshot write; `write
     coordinator`: of a checkpoint's record), `read TASK` (the n-th snapshot read), `step TASK` (the n-th step of a
-    task), `transaction TASK` (the n-th transaction request of a sink).  Occurrences count from 1, over all attempts.
+    task), `transaction TASK` (the n-th transaction request of a sink), `compaction TASK` (the end of the n-th
+    compaction of a task's state).  Occurrences count from 1, over all attempts.
     """
 
     what: str

@@ -26,6 +26,7 @@ from ..scenario.checks import (
     SNAPSHOT_STORES,
     SPILL_STORES,
     SPILLING,
+    STATE_BACKENDS,
 )
 from ..scenario.model import COMMANDS
 from ..workloads.user_functions import FUNCTIONS, RESERVED
@@ -71,6 +72,7 @@ VOCABULARIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "committing": ("way of committing", COMMITTING),
     "edges": ("edge", EDGES),
     "sources": ("source", SOURCES),
+    "state_backends": ("state backend", STATE_BACKENDS),
     "snapshot_modes": ("snapshot mode", SNAPSHOT_MODES),
     "snapshot_stores": ("snapshot store", SNAPSHOT_STORES),
     "snapshot_formats": ("snapshot format", SNAPSHOT_FORMATS),
@@ -194,6 +196,7 @@ def _too_narrow(capabilities: Capabilities) -> Iterator[str]:
 _ESSENTIAL: dict[str, tuple[str, ...]] = {
     "edges": ("forward", "hash", "rebalance"),
     "sources": ("bounded", "unbounded"),
+    "state_backends": STATE_BACKENDS,
     "snapshot_modes": SNAPSHOT_MODES,
     "snapshot_stores": SNAPSHOT_STORES,
 }

@@ -44,6 +44,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """a transactional sink can reuse transactional ids"""
     two_phase: bool = False
     """operators in the middle of a job can be two-phase operators"""
+    state_backends: frozenset[str] = frozenset({"heap"})
+    """where operators can keep their working state by key, as in `scenario.model.Engine`"""
     snapshot_modes: frozenset[str] = frozenset({"asynchronous"})
     snapshot_stores: frozenset[str] = frozenset({"files"})
     snapshot_formats: frozenset[str] = frozenset({"canonical"})

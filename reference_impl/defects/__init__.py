@@ -24,6 +24,7 @@ from . import (
     sources,
     spilling,
     state,
+    state_files,
 )
 from .registry import Defect
 
@@ -32,6 +33,7 @@ GROUPS = (
     coordination,
     recovery,
     state,
+    state_files,
     sinks,
     sources,
     enumeration,

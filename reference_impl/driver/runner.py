@@ -40,6 +40,7 @@ from .queues import NEVER, first_to_arrive, most_urgent
 from .sessions import Sessions
 from .shipping import ship
 from .spills import Spills
+from .state_files import STATE_FILES
 from .stores import Stores
 from .timeline import show_taken
 from .timers import Timers
@@ -525,6 +526,7 @@ class TaskRunner:
         e.Report: _report,
         e.Persist: _persist,
         e.Ship: _ship,
+        **STATE_FILES,
         e.LoadPositions: lambda self, effect: self.world.stores.load_positions(self, effect.splits),
         e.AppendToLog: lambda self, effect: self.world.spills.append(self, effect),
         e.Sync: lambda self, effect: self.world.spills.sync(self, effect),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ....faults import plan
 from ....faults.plan import AnyFault, AnyTrigger, AtPoint
-from ....faults.points import COORDINATOR_POINTS
+from ....faults.points import COORDINATOR_POINTS, STATE_POINTS
 from ...scenario.forecast import Forecast
 from ...search.coverage import TRANSACTION_POINTS
 from ..choices import Choices
@@ -72,6 +72,8 @@ def _amid_writes(choices: Choices, target: Forecast, group: TargetGroup, pair: P
         return choices.between(2, max(2, target.reads // 3))
     if point == "transaction-written":
         return choices.between(target.reads // 5, target.reads // 4)
+    if point in STATE_POINTS:  # of each operator's task, for about each record, and a compaction for every second
+        return choices.between(target.reads // 4, target.reads // 3)
     if point in TRANSACTION_POINTS:
         return choices.between(3, 4)
     if point in RECOVERY:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ....faults.points import STATE_POINTS
 from ...search.coverage import MODES
 
 Pair = tuple[str, str]
@@ -83,6 +84,8 @@ def needs_of(pair: Pair, guarantee: str) -> frozenset[str]:
         needs.add("whole")
     elif point in ENDS:
         needs.add("apart")
+    if point in STATE_POINTS:
+        needs.add("state in files")
     if point == "checkpoint-aborted":
         needs.add("abort")
     if point == "savepoint-requested":

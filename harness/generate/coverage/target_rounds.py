@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from ....faults.plan import COMMON_KINDS
-from ...scenario.checks import ALIGNMENTS
+from ...scenario.checks import ALIGNMENTS, STATE_BACKENDS
 from ...search.coverage import MODES, possible_targets
 from ...subject.port import Capabilities
 from ..stage import ALL_GUARANTEES, ALL_SINKS, Frame
@@ -30,6 +30,7 @@ _ALL = Capabilities(
     guarantees=ALL_GUARANTEES,
     alignments=frozenset(ALIGNMENTS),
     sinks=ALL_SINKS,
+    state_backends=frozenset(STATE_BACKENDS),
 )
 
 

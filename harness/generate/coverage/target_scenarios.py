@@ -15,10 +15,11 @@ import msgspec
 
 from ....faults import plan
 from ....faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
-from ....properties.model.workload import Workload
+from ....properties.model.workload import Count, Sum, Union, Workload
 from ...scenario.forecast import Forecast, forecast
 from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
 from ...search.coverage import MODES
+from ...subject.abilities import names_of
 from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, Stage, stage_of
@@ -71,6 +72,9 @@ def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
         settings |= _SLOW_WRITES
     if "restart after" in group.needs:  # a fault that waits for the restart is in a region that restarts
         settings["failover"] = "full"
+    if "state in files" in group.needs:
+        recipe = _with_state(recipe)
+        settings |= _STATE_IN_FILES
     own = (_cut_short(draw_workload(choices, recipe)), None) if group.apart and frame.workload is None else None
     return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), group)
 
@@ -118,6 +122,22 @@ _SLOW_WRITES: dict[str, object] = {
     "checkpoint_timeout_us": 40_000,
 }
 """settings with which some write is in progress at any time, on the only node"""
+
+
+_STATE_IN_FILES: dict[str, object] = {
+    "state_backend": "lsm",
+    "memtable_entries": 1,
+    "compaction_files": 2,
+    "compaction_us": 100,
+}
+"""settings with which nearly each record makes a file, and each file a compaction"""
+
+
+def _with_state(recipe: Recipe) -> Recipe:
+    """The recipe with operators only that put a value for each record, besides those in which inputs meet."""
+    names = frozenset(name for kind in (Count(), Count(tagged=True), Sum(), Union()) for name in names_of(kind))
+    known = names if recipe.operators is None else names & recipe.operators
+    return msgspec.structs.replace(recipe, operators=known, tallies_percent=0)
 
 
 def _end_of(target: Forecast) -> int:

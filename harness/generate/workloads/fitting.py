@@ -53,6 +53,7 @@ def fitted(engine: Engine, capabilities: Capabilities) -> Engine:
     knows_concurrent = capabilities.concurrent_checkpoints
     engine = replace(
         engine,
+        state_backend=_one_of("state_backends", engine.state_backend, capabilities.state_backends),
         snapshot_mode=_one_of("snapshot_modes", engine.snapshot_mode, capabilities.snapshot_modes),
         snapshot_store=_one_of("snapshot_stores", engine.snapshot_store, capabilities.snapshot_stores),
         snapshot_format=engine.snapshot_format

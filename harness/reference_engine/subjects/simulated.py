@@ -25,7 +25,15 @@ from ....reference_impl.driver.perturbations import Perturbations
 from ....reference_impl.simulated.disturbances import Disturbances
 from ....reference_impl.simulated.world import World
 from ...scenario.bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS, ROOM, events_of, snapshot_bytes_of
-from ...scenario.checks import ALIGNMENTS, SNAPSHOT_FORMATS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
+from ...scenario.checks import (
+    ALIGNMENTS,
+    SNAPSHOT_FORMATS,
+    SNAPSHOT_MODES,
+    SNAPSHOT_STORES,
+    SPILL_STORES,
+    SPILLING,
+    STATE_BACKENDS,
+)
 from ...scenario.model import (
     AnyCommand,
     Cancel,
@@ -81,6 +89,7 @@ class SimulatedSubject:
             committing=frozenset({"writer", "committer", "global"}),
             pooled_ids=True,
             two_phase=True,
+            state_backends=frozenset(STATE_BACKENDS),
             snapshot_modes=frozenset(SNAPSHOT_MODES),
             snapshot_stores=frozenset(SNAPSHOT_STORES),
             snapshot_formats=frozenset(SNAPSHOT_FORMATS),

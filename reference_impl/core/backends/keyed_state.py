@@ -25,3 +25,22 @@ class KeyedState(MutableMapping[Any, Any]):
     @abstractmethod
     def restore(self, state: TaskState) -> None:
         """Replace all of it by what a snapshot holds."""
+
+
+class FiledState(KeyedState):
+    """State in a memtable and immutable sorted files.  Its files are merged in the background, one compaction at a
+    time."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def take_flushes(self) -> int:
+        """How often the memtable was flushed since this was asked last."""
+
+    @abstractmethod
+    def begin_compaction(self) -> bool:
+        """Choose the inputs of a compaction; False: none is due, or one is under way."""
+
+    @abstractmethod
+    def end_compaction(self) -> None:
+        """Put the merged file in the place of its inputs, and delete these."""

@@ -19,7 +19,7 @@ import msgspec
 from ..decisions.state_files import StateFiles
 from ..vocabulary.state import TaskState
 from ..vocabulary.views import Entry, Held, Pane, SortedFile
-from .keyed_state import KeyedState
+from .keyed_state import FiledState
 from .keys import as_bytes, from_bytes
 from .layouts import Layout
 from .sorted_runs import Pairs, Run, merged
@@ -52,7 +52,7 @@ class Codec:
         return {from_bytes(key): self.decode(value) for key in sorted(pairs) if (value := pairs[key]) is not None}
 
 
-class LsmState(KeyedState):
+class LsmState(FiledState):
     """`name(number)` is the name of the store's `number`-th file."""
 
     __slots__ = ("_codec", "_decisions", "_files", "_flushes", "_limits", "_memtable", "_merging", "_name", "_number",
@@ -139,15 +139,12 @@ class LsmState(KeyedState):
         return name
 
     def take_flushes(self) -> int:
-        """How often the memtable was flushed since this was asked last."""
         flushes, self._flushes = self._flushes, 0
         return flushes
 
     def begin_compaction(self) -> bool:
-        """Choose the inputs of a compaction; False: none is due, or one is under way.
-
-        They are the newest files, and older ones for as long as the next is not larger than all of them together.
-        """
+        """Its inputs are the newest files, and older ones for as long as the next is not larger than all of them
+        together."""
         first = len(self._order) - self._limits.compaction_files
         if self._merging or first < 0:
             return False
@@ -162,7 +159,6 @@ class LsmState(KeyedState):
         return len(self._files[name].pairs)
 
     def end_compaction(self) -> None:
-        """Put the merged file in the place of its inputs, and delete these."""
         inputs, self._merging = self._merging, ()
         place = self._order.index(inputs[0])
         pairs = merged(self._files[name].pairs for name in inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from ..decisions.parts import Parts
@@ -11,6 +12,9 @@ from .heap import HeapState
 from .keyed_state import KeyedState
 from .layouts import UNLISTED, Layout
 from .lsm import Limits, LsmState
+
+Opener = Callable[[TaskSpec, Layout, Config, Parts], KeyedState]
+"""Opens the empty working state of an operator."""
 
 
 def open_state(spec: TaskSpec, layout: Layout, config: Config, parts: Parts) -> KeyedState:

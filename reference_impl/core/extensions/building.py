@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..backends.opening import open_state
+from ..backends.keyed_state import FiledState
+from ..backends.opening import Opener, open_state
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.task_spec import TaskSpec
@@ -16,6 +17,7 @@ from ..protocol.source import SourceTask, SplitLog
 from .committing import Committer, CommitterBehind, GlobalCommitter
 from .direct_sink import DirectSink, Identity
 from .event_time import InputEventTime, SourceEventTime, TimedWork
+from .filed_work import FiledWork
 from .operator_work import OperatorWork
 from .persistent import Ledger
 from .reading import Reading
@@ -26,9 +28,11 @@ from .unaligned import Unaligned
 class TaskBuilder:
     """Creates the tasks of one job."""
 
-    def __init__(self, config: Config, parts: Parts) -> None:
+    def __init__(self, config: Config, parts: Parts, opener: Opener = open_state) -> None:
+        """`opener` opens the working state of operators."""
         self._config = config
         self._parts = parts
+        self._open_state = opener
 
     # -- sources -------------------------------------------------------------------
 
@@ -48,9 +52,12 @@ class TaskBuilder:
     # -- tasks with inputs -----------------------------------------------------------
 
     def operator(self, spec: TaskSpec, operator: Operator) -> InputTask:
-        operator.state = open_state(spec, operator.layout, self._config, self._parts)
-        work = OperatorWork(spec, operator)
-        return InputTask(*self._task(spec, work, work), operator=work, timers=work, mailbox=work)
+        state = operator.state = self._open_state(spec, operator.layout, self._config, self._parts)
+        if not isinstance(state, FiledState):
+            work = OperatorWork(spec, operator)
+            return InputTask(*self._task(spec, work, work), operator=work, timers=work, mailbox=work)
+        filed = FiledWork(spec, operator, state)
+        return InputTask(*self._task(spec, filed, filed), operator=filed, timers=filed, mailbox=filed, files=filed)
 
     def two_phase(self, spec: TaskSpec) -> InputTask:
         """A two-phase operator: in the middle of a job, it commits the rows that it passes on (FIN-3).

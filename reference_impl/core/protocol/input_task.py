@@ -22,7 +22,17 @@ from ..operators.watermarks import InputTimes
 from ..vocabulary.causes import AnyCause, SnapshotUnfit
 from ..vocabulary.effects import Block, Effect, Fail, Unblock
 from ..vocabulary.errors import Handlers, ProtocolViolated, Refused
-from ..vocabulary.events import Answered, Arrived, BarrierOvertook, Came, LogsFound, Mailed, Ticked, TimerFired
+from ..vocabulary.events import (
+    Answered,
+    Arrived,
+    BarrierOvertook,
+    Came,
+    Compacted,
+    LogsFound,
+    Mailed,
+    Ticked,
+    TimerFired,
+)
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import (
     Abort,
@@ -126,6 +136,12 @@ class ProcessingTimers(Protocol):
         ...
 
     def on_tick(self, now: int) -> list[Effect]: ...
+
+
+class FileKeeper(Protocol):
+    """It keeps state in files, which are merged in the background."""
+
+    def on_compacted(self) -> list[Effect]: ...
 
 
 class Mailbox(Protocol):
@@ -236,6 +252,7 @@ class InputTask(Task):
         BarrierOvertook: "_on_barrier_overtook",
         Answered: "_on_answered",
         Ticked: "_on_tick",
+        Compacted: "_on_compacted",
         Came: "_on_in_flight",
         LogsFound: "_on_in_flight",
     }
@@ -245,6 +262,7 @@ class InputTask(Task):
         "_committables",
         "_elements_in_flight",
         "_event_time",
+        "_files",
         "_in_flight_inputs",
         "_mailbox",
         "_operator",
@@ -274,6 +292,7 @@ class InputTask(Task):
         operator: OperatorState | None = None,
         timers: ProcessingTimers | None = None,
         mailbox: Mailbox | None = None,
+        files: FileKeeper | None = None,
         client: StoreClient | None = None,
         transactions: TransactionHolder | None = None,
         committables: CommittableReceiver | None = None,
@@ -289,6 +308,7 @@ class InputTask(Task):
         self._operator = operator
         self._timers = timers
         self._mailbox = mailbox
+        self._files = files
         self._client = client
         self._transactions = transactions
         self._committables = committables
@@ -492,6 +512,9 @@ class InputTask(Task):
 
     def _on_tick(self, event: Ticked) -> list[Effect]:
         return self._having(self._timers, event).on_tick(event.now)
+
+    def _on_compacted(self, event: Compacted) -> list[Effect]:
+        return self._having(self._files, event).on_compacted()
 
     def _on_event_time(self, element: Element, channel: int) -> list[Effect]:
         return self._event_time.step(element, channel, self)

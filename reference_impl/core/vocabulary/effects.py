@@ -199,6 +199,15 @@ class Transact(Effect):
     request: AnyRequest
 
 
+class MemtableFlushed(Effect):
+    """The working state has become larger than its memtable, or a view needs it: there is one more sorted file."""
+
+
+class Compact(Effect):
+    """Merge sorted files of the working state while the task goes on; answered by `Compacted` when it is time to put
+    the result in the place of its inputs."""
+
+
 class Mail(Effect):
     """Put a mail into the task's own mailbox; it is opened when nothing else is due."""
 

@@ -80,6 +80,10 @@ class Ticked(Event):
     now: int
 
 
+class Compacted(Event):
+    """Sorted files of the working state are merged; the result takes the place of its inputs."""
+
+
 class Poll(Event):
     """A source may read one record: its outputs have room."""
 

@@ -67,9 +67,8 @@ def test_each_decision_is_replaced_by_a_defect_but_one() -> None:
         for one in methods(type(part))
     }
     assert len(replaced) > 60
-    files = {("state_files", one) for one in ("sealed", "drops_tombstones", "linked")}
-    files |= {("naming", "file"), *(("increments", one) for one in methods(Increments))}
-    assert decisions - replaced == {("naming", "pooled"), ("naming", "pooled_id"), ("naming", "sorted_file")} | files
+    files = {("naming", "file"), *(("increments", one) for one in methods(Increments))}
+    assert decisions - replaced == {("naming", one) for one in ("pooled", "pooled_id", "sorted_file")} | files
 
 
 def test_two_runs_share_no_decision() -> None:

@@ -123,9 +123,12 @@ def test_a_checkpoint_goes_through_eight_files_of_the_protocol(walk: Walk, text:
     assert files == linked(text, "protocol")
 
 
+FOLDERS = ("backends", "decisions", "operators", "lifecycle", "extensions")
+
+
 def test_what_these_files_ask_is_named(walk: Walk, text: str) -> None:
     files = {file for file, _ in walk.called if file.split("/")[0] not in (*VALUES, "protocol")}
-    named = {file for folder in ("decisions", "operators", "lifecycle", "extensions") for file in linked(text, folder)}
+    named = {file for folder in FOLDERS for file in linked(text, folder)}
     assert files == named - {"decisions/parts.py"}
 
 

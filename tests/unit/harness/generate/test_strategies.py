@@ -116,10 +116,12 @@ def test_every_kind_of_everything_is_drawn(drawn: list[Scenario]) -> None:
         "step",
         "transaction",
         "read",
+        "compaction",
     }
     engines_ = [one.engine for one in drawn]
     assert {engine.guarantee for engine in engines_} == {"exactly-once", "at-least-once", "at-most-once"}
     assert {engine.sink for engine in engines_} == {"transactional", "idempotent", "plain"}
+    assert {engine.state_backend for engine in engines_} == {"heap", "lsm"}
     assert {engine.snapshot_store for engine in engines_} == {"files", "memory"}
     assert {engine.concurrent_checkpoints for engine in engines_} == {1, 2, 3, 8}
     hows = {edge.partitioning for one in drawn for edge in one.topology.edges}

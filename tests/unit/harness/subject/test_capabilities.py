@@ -183,6 +183,7 @@ ENGINE: list[tuple[str, object, Callable[[Capabilities], object]]] = [
     ("pooled_ids", True, lambda can: can.pooled_ids),
     ("alignment", "timeout", lambda can: "timeout" in can.alignments),
     ("spilling", "continuous", lambda can: "continuous" in can.spilling and "log" in can.spill_stores),
+    ("state_backend", "lsm", lambda can: "lsm" in can.state_backends),
     ("snapshot_mode", "synchronous", lambda can: "synchronous" in can.snapshot_modes),
     ("snapshot_format", "incremental", lambda can: "incremental" in can.snapshot_formats),
     ("snapshot_store", "memory", lambda can: "memory" in can.snapshot_stores),
@@ -214,7 +215,8 @@ SIZES = {
     "full_every", "minimum_pause_us", "checkpoint_timeout_us", "tolerated_failures", "retained_checkpoints",
     "restart_attempts",
     "restart_delay_us", "channel_capacity", "nodes", "read_interval_us", "apply_cost_us", "channel_latency_us",
-    "control_latency_us", "snapshot_write_us", "transaction_us", "finishing",
+    "control_latency_us", "snapshot_write_us", "transaction_us", "finishing", "memtable_entries", "compaction_files",
+    "compaction_us",
 }  # fmt: skip
 """settings that say how much or how long, `spill_store`, which is told of spilling, and `finishing`, of which only one
 way is drawn"""

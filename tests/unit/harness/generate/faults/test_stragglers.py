@@ -36,9 +36,10 @@ def without(choices: Choices, scenario: Scenario, most: int, *, real_time: bool 
 
 
 def pairs(drawing: Drawing, many: int) -> list[tuple[Scenario, Scenario]]:
-    """Scenarios as they are drawn, and as they would be without stragglers."""
+    """Scenarios as they are drawn but for what is drawn after stragglers, and as they would be without stragglers."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(strategies, "with_few_tolerated", without)  # it goes by the faults that are there
+        patched.setattr(strategies, "with_state_in_files", without)
         drawn = [draw(SEED, index) for draw in [scenario_of(drawing)] for index in range(many)]
         patched.setattr(strategies, "with_stragglers", without)
         plain = [draw(SEED, index) for draw in [scenario_of(drawing)] for index in range(many)]
