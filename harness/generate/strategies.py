@@ -31,6 +31,7 @@ from .faults.few_tolerated import with_few_tolerated
 from .faults.stop_hits import with_hits
 from .faults.stragglers import with_stragglers
 from .forking import with_forks, with_older_snapshots
+from .formats import with_formats
 from .plain import plain
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .situations import extras
@@ -222,6 +223,8 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = without_late_checkpoints(choices, scenario)
     if frame.group_number is None and not frame.real_time:
         scenario = with_local_channels(choices, scenario)
+    if frame.knows_formats:
+        scenario = with_formats(choices, scenario)
     if frame.group_number is None and scenario.name != FAULTLESS:
         scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
     if frame.real_time:
