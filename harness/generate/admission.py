@@ -53,7 +53,11 @@ TAKES: dict[str, Can] = {
     "regional": _has_regions,
     "partly-stopped": lambda can: _has_regions(can) and "stop-with-savepoint" in can.commands,
     "local": lambda can: can.local_recovery,
-    "retained": lambda can: "savepoint" in can.commands and (can.resumes_older or "fork" in can.commands),
+    "retained": lambda can: (
+        can.guarantees != {"at-most-once"}
+        and "savepoint" in can.commands
+        and (can.resumes_older or "fork" in can.commands)
+    ),
     "laid-out-anew": lambda can: _resumes(can) and can.rescales,
     "crash-after-savepoint": lambda can: bool(can.commands & {"savepoint", "stop-with-savepoint"}),
     "zombie-upsert": lambda can: "idempotent" in can.sinks,

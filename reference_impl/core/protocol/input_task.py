@@ -262,7 +262,7 @@ class InputTask(Task):
         "_committables",
         "_elements_in_flight",
         "_event_time",
-        "_files",
+        "_state_files",
         "_in_flight_inputs",
         "_mailbox",
         "_operator",
@@ -292,7 +292,7 @@ class InputTask(Task):
         operator: OperatorState | None = None,
         timers: ProcessingTimers | None = None,
         mailbox: Mailbox | None = None,
-        files: FileKeeper | None = None,
+        state_files: FileKeeper | None = None,
         client: StoreClient | None = None,
         transactions: TransactionHolder | None = None,
         committables: CommittableReceiver | None = None,
@@ -308,7 +308,7 @@ class InputTask(Task):
         self._operator = operator
         self._timers = timers
         self._mailbox = mailbox
-        self._files = files
+        self._state_files = state_files
         self._client = client
         self._transactions = transactions
         self._committables = committables
@@ -514,7 +514,7 @@ class InputTask(Task):
         return self._having(self._timers, event).on_tick(event.now)
 
     def _on_compacted(self, event: Compacted) -> list[Effect]:
-        return self._having(self._files, event).on_compacted()
+        return self._having(self._state_files, event).on_compacted()
 
     def _on_event_time(self, element: Element, channel: int) -> list[Effect]:
         return self._event_time.step(element, channel, self)
