@@ -78,6 +78,12 @@ def _spread(options: argparse.Namespace) -> list[Figure]:
     return spread.figures()
 
 
+def _stall(options: argparse.Namespace) -> list[Figure]:
+    import stall
+
+    return stall.figures()
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "simulator": _simulator,
     "verified": _verified,
@@ -87,6 +93,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "hunts": _hunts,
     "processes": _processes,
     "spread": _spread,
+    "stall": _stall,
 }
 
 

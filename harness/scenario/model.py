@@ -86,6 +86,8 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     """channels between tasks of one node are local: an element arrives at once (on processes no channel is local)"""
     control_latency_us: int = 200
     snapshot_write_us: int = 800
+    snapshot_byte_ns: int = 0
+    """in ns: how much longer a snapshot's write takes for each of its bytes"""
     transaction_us: int = 150
     checkpoints_after_finish: bool = True
     """checkpoints go on once some input has ended; without, only the final one is taken"""

@@ -20,6 +20,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mailbox_us: int = 100
     """until a mail that a task has put off is opened"""
     snapshot_write_us: int = 800
+    snapshot_byte_ns: int = 0
+    """in ns: how much longer the write takes for each byte of the snapshot"""
     compaction_us: int = 400
     """until sorted files of working state are merged"""
     spill_flush_us: int = 200

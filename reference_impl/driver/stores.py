@@ -10,7 +10,9 @@ from ..core.vocabulary.causes import SnapshotTorn
 from ..core.vocabulary.effects import Persist, SavePosition, Trim
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
+from ..core.vocabulary.formats import text
 from ..core.vocabulary.ids import AttemptId, Handle
+from ..core.vocabulary.state import TaskState
 from .arms import Arms
 from .asking import ask
 from .ports import Attempt, Draft, Faults, Files, Jobs, Site
@@ -53,6 +55,12 @@ class Write:
         self.draft: Draft | None = None
         """its bytes, once they are written"""
         self.torn_by: int | None = None
+
+
+def _written_bytes(state: TaskState, effect: Persist) -> int:
+    """The bytes that a write writes: of an incremental snapshot those of its new files alone."""
+    filed = effect.filed
+    return len(text(state)) if filed is None else sum(len(new.data) for new in filed.new)
 
 
 class Stores:
@@ -98,7 +106,9 @@ class Stores:
             self.writing.remove(write)
             self._fail(write, str(error))
             return
-        self.world.loop.after(duration - duration // 2, self._synced, write)
+        byte_ns = self.world.settings.snapshot_byte_ns
+        by_size_us = _written_bytes(state, effect) * byte_ns // 1_000 if byte_ns else 0
+        self.world.loop.after(duration - duration // 2 + by_size_us, self._synced, write)
 
     def _synced(self, write: Write, _: None) -> None:
         runner, effect = write.runner, write.effect

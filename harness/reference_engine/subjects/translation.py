@@ -287,6 +287,7 @@ def settings(scenario: Scenario) -> Settings:
         control_latency_us=configured.control_latency_us,
         mailbox_us=configured.channel_latency_us,
         snapshot_write_us=configured.snapshot_write_us,
+        snapshot_byte_ns=configured.snapshot_byte_ns,
         spill_flush_us=configured.spill_flush_us,
         compaction_us=configured.compaction_us,
         transaction_us=configured.transaction_us,

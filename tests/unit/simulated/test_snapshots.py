@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, TearWrite
 from cutproof.harness.reference_engine.subjects.simulated import Run
@@ -54,6 +55,18 @@ def test_a_synchronous_snapshot_makes_its_task_stand_still_for_the_write() -> No
     assert stood_still_us(going) <= 400
     assert 2_000 <= stood_still_us(still) <= 2_000 + 400
     assert Counter(still.committed) == Counter(going.committed)
+
+
+def test_the_write_takes_longer_with_each_byte_if_it_is_to() -> None:
+    """So a synchronous snapshot's stall grows with the state."""
+    plain = slow("synchronous")
+    by_size = replace(plain, engine=replace(plain.engine, snapshot_byte_ns=10_000))
+    history, before = run(by_size, timeline=True), run(plain, timeline=True)
+    sizes = [len(one.state) for one in history.stored]
+    grown_us = stood_still_us(history) - stood_still_us(before)
+    assert 10 * min(sizes) - 200 <= grown_us <= 10 * max(sizes) + 200, "10 µs a byte, to a record of 200 µs"
+    assert grown_us > 200
+    assert Counter(history.committed) == Counter(before.committed)
 
 
 @pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
