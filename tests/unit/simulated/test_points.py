@@ -22,6 +22,9 @@ EVERYTHING = job(
     splits=2,
     faults=(FailWrite(trigger=AtTime(at_us=2_000), task="op1-0"), KillTask(trigger=AtTime(at_us=7_000), task="op1-0")),
     commands=(Savepoint(trigger=AtTime(at_us=5_500)),),
+    state_backend="lsm",
+    memtable_entries=1,
+    compaction_files=2,
 )
 OF_DIRECT_SINKS = frozenset({"row-written"})
 OF_TRANSACTIONS = frozenset(name for name in POINTS if name.startswith(("transaction-", "commit-")))

@@ -93,6 +93,8 @@ def test_they_are_added_to_what_is_drawn_already_where_there_is_room(
     templates = (*TEMPLATES, "S1", "S8")
     monkeypatch.setattr(strategies, "with_few_tolerated", _unhit)
     monkeypatch.setattr(strategies, "with_stragglers", _unhit)  # what comes late goes by the faults that are there
+    for later in ("with_older_snapshots", "with_forks", "with_forgetful_inputs"):
+        monkeypatch.setattr(strategies, later, lambda choices, scenario: scenario)
     monkeypatch.setattr(strategies, "with_state_in_files", _unhit)
     companions = drawn(120, max_faults=most, templates=templates)
     monkeypatch.setattr(strategies, "with_hits", _unhit)
@@ -135,6 +137,8 @@ def test_where_times_are_the_machines_they_are_brought_to_points_alone(real_time
 
 def test_scenarios_in_real_time_have_some(monkeypatch: pytest.MonkeyPatch) -> None:
     drawing = {"capabilities": ProcessesSubject().capabilities, "max_records": 40}
+    for later in ("with_older_snapshots", "with_forks", "with_forgetful_inputs"):
+        monkeypatch.setattr(strategies, later, lambda choices, scenario: scenario)
     monkeypatch.setattr(strategies, "with_state_in_files", _unhit)
     companions = drawn(200, **drawing)
     monkeypatch.setattr(strategies, "with_hits", _unhit)

@@ -39,6 +39,8 @@ def pairs(drawing: Drawing, many: int) -> list[tuple[Scenario, Scenario]]:
     """Scenarios as they are drawn but for what is drawn after stragglers, and as they would be without stragglers."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(strategies, "with_few_tolerated", without)  # it goes by the faults that are there
+        for later in ("with_older_snapshots", "with_forks", "with_forgetful_inputs"):
+            patched.setattr(strategies, later, lambda choices, scenario: scenario)
         patched.setattr(strategies, "with_state_in_files", without)
         drawn = [draw(SEED, index) for draw in [scenario_of(drawing)] for index in range(many)]
         patched.setattr(strategies, "with_stragglers", without)

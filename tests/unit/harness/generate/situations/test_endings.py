@@ -10,7 +10,7 @@ from cutproof.faults.plan import AtPoint, AtTime, InPhase, LateMessage, LoseMess
 from cutproof.harness.generate.situations.endings import ENDS, LAST_WORDS
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
-from cutproof.harness.scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint, kind_of
+from cutproof.harness.scenario.model import AnyCommand, Cancel, Fork, Resume, Scenario, StopWithSavepoint, kind_of
 from cutproof.harness.subject.port import Capabilities
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, CheckpointAborted, FaultFired, JobEnded
@@ -107,7 +107,7 @@ def ending_of(scenario: Scenario) -> tuple[str, ...]:
     return tuple(
         "drain" if isinstance(one, StopWithSavepoint) and one.drain else kind_of(one)
         for one in scenario.commands
-        if not isinstance(one, Resume)
+        if not isinstance(one, Resume | Fork)
     )
 
 
