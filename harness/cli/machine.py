@@ -24,6 +24,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SERVICES = {
     "Toxiproxy": ("..toxiproxy.program", "only runs on real processes, and pipelines with proxies"),
     "PostgreSQL": ("..reference_engine.services.postgres", "only runs on real processes"),
+    "RocksDB": ("..reference_engine.services.rocksdb", "only runs on real processes with state in an LSM store"),
     "network of a run's processes": ("..reference_engine.services.network", "only runs on real processes"),
 }
 """The services that some runs need: a module each, whose `describe()` names the one that would be used, and the runs

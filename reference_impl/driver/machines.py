@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ..core.backends.opening import Opener, open_state
 from ..core.decisions.parts import Parts
 from ..core.extensions.building import TaskBuilder
 from ..core.extensions.direct_sink import Identity
@@ -55,11 +56,11 @@ class Unmade(EngineError):
 class Machines:
     """Creates the machine of any attempt of any task of a job; raises Unmade if the engine raises."""
 
-    def __init__(self, job: Job, number: int = 1) -> None:
-        """`number`: of the job; a resumed job may have been rescaled."""
+    def __init__(self, job: Job, number: int = 1, opener: Opener = open_state) -> None:
+        """`number`: of the job; a resumed job may have been rescaled.  `opener` opens operators' working state."""
         self._job = job
         self.graph = job.graph_of(number)
-        self._build = TaskBuilder(job.config, job.parts)
+        self._build = TaskBuilder(job.config, job.parts, opener)
         self._logs = {log.split: log for log in job.logs}
         self._specs = {task: (spec, subtask) for task, spec, subtask in self.graph.tasks()}
         self._into: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}

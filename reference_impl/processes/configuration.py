@@ -19,8 +19,8 @@ from ..core.vocabulary.ids import TaskId
 from ..driver.machines import Job
 from ..driver.settings import Settings
 
-STORE, SINK, JOURNAL = "store", "sink", "journal"
-"""Folders of a run: the engine's durable state; what sinks write into files; what was observed."""
+STORE, SINK, JOURNAL, STATE = "store", "sink", "journal", "state"
+"""Folders of a run: the engine's durable state; what sinks write into files; what was observed; working state."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,8 +23,9 @@ from ..driver.machines import Machines, Unmade
 from ..driver.runner import TaskRunner
 from ..driver.stores import Stores
 from ..wire import Codec
-from .configuration import NodeConfiguration, started_by_hand
+from .configuration import STATE, NodeConfiguration, started_by_hand
 from .disk.determinants import DiskDeterminants
+from .disk.rocks import WorkingStates
 from .local_slots import UNUSABLE, take_slot, unusable
 from .network.channels import InputChannel, OutputChannel, Reception
 from .network.connections import Connection, dial
@@ -140,6 +141,7 @@ class NodeWorld(ProcessWorld):
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.node = configuration
         self._of_jobs: dict[int, Machines] = {}
+        self._states = WorkingStates(self._path(STATE) / self._own_name())
         self._slots: dict[tuple[TaskId, AttemptId], Slot] = {}
         self._latest: dict[TaskId, Slot] = {}
         self._injections: dict[TaskId, list[ExceptionInjection]] = {}
@@ -163,7 +165,7 @@ class NodeWorld(ProcessWorld):
     def machines(self) -> Machines:
         """Of the job that the coordinator has named: a later one may be rescaled."""
         if self.job_number not in self._of_jobs:
-            self._of_jobs[self.job_number] = Machines(self.job, max(1, self.job_number))
+            self._of_jobs[self.job_number] = Machines(self.job, max(1, self.job_number), self._states.open)
         return self._of_jobs[self.job_number]
 
     def attempt_of(self, task: TaskId) -> AttemptId | None:
@@ -304,8 +306,8 @@ class NodeWorld(ProcessWorld):
         """An attempt is over: close its channels, and report to the harness how it ended."""
         if not slot.is_closed:
             self.journal.flush()
-            slot.close()
             runner = slot.runner
+            self._close_slot(slot)
             self.supervision.send(Down(self.clock.tick(), runner.name, runner.attempt))
 
     def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
@@ -343,7 +345,11 @@ class NodeWorld(ProcessWorld):
         self._reception.closed = True
         for slot in self._slots.values():
             if not slot.is_closed:
-                slot.close()
+                self._close_slot(slot)
+
+    def _close_slot(self, slot: Slot) -> None:
+        slot.close()
+        self._states.close(slot.runner.name, slot.runner.attempt)
 
     # -- what the harness asks ---------------------------------------------------------------
 

@@ -12,7 +12,15 @@ from ....reference_impl.defects import parts_for
 from ....reference_impl.processes.launching.cluster import LauncherFailed
 from ...runtime.exit_codes import HarnessFailed, UsageError
 from ...scenario.bounds import PROCESSES
-from ...scenario.checks import ALIGNMENTS, SNAPSHOT_FORMATS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
+from ...scenario.checks import (
+    ALIGNMENTS,
+    SNAPSHOT_FORMATS,
+    SNAPSHOT_MODES,
+    SNAPSHOT_STORES,
+    SPILL_STORES,
+    SPILLING,
+    STATE_BACKENDS,
+)
 from ...scenario.layout import topologies_of
 from ...scenario.model import Scenario
 from ...subject.abilities import OPERATORS, SOURCES
@@ -23,7 +31,7 @@ from ..orchestrator.opening import opened
 from ..orchestrator.orchestrator import Orchestrator
 from ..orchestrator.remembered import Note
 from ..orchestrator.services import Services
-from ..services import places, postgres
+from ..services import places, postgres, rocksdb
 from .translation import refuse_aims
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
@@ -75,6 +83,7 @@ class ProcessesSubject:
             committing=frozenset({"writer", "committer", "global"}),
             pooled_ids=True,
             two_phase=True,
+            state_backends=frozenset(STATE_BACKENDS if rocksdb.is_there() else ("heap",)),
             snapshot_modes=frozenset(SNAPSHOT_MODES),
             snapshot_stores=frozenset(SNAPSHOT_STORES),
             snapshot_formats=frozenset(SNAPSHOT_FORMATS),
@@ -103,6 +112,8 @@ class ProcessesSubject:
             raise ScenarioRefused(
                 "failover local: on processes a channel has the log of continuous spilling or none; spill continuously"
             )
+        if scenario.engine.state_backend == "lsm" and not rocksdb.is_there():
+            raise ScenarioRefused(f"state_backend lsm: on processes it is RocksDB; {rocksdb.ADVICE}")
         refuse_aims(scenario)
         tasks = max(sum(layout.parallelism.values()) for layout in topologies_of(scenario))
         if tasks > PROCESSES.most:

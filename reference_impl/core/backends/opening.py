@@ -22,9 +22,9 @@ def open_state(spec: TaskSpec, layout: Layout, config: Config, parts: Parts) -> 
     if config.state_backend == "heap" or layout is UNLISTED:
         return HeapState(layout, parts.copying)
     return LsmState(
-        layout, partial(parts.naming.sorted_file, spec.task, spec.attempt), parts.state_files, _limits(config)
+        layout, partial(parts.naming.sorted_file, spec.task, spec.attempt), parts.state_files, limits_of(config)
     )
 
 
-def _limits(config: Config) -> Limits:
+def limits_of(config: Config) -> Limits:
     return Limits(config.memtable_entries, config.compaction_files)

@@ -7,31 +7,20 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.backends.heap import HeapState
 from cutproof.reference_impl.core.backends.keyed_state import KeyedState
 from cutproof.reference_impl.core.backends.keys import as_bytes, from_bytes
-from cutproof.reference_impl.core.backends.layouts import (
-    BURSTS,
-    DECLARED,
-    PAIR,
-    PANES,
-    ROWS,
-    SEEN,
-    SINGLE,
-    Layout,
-)
+from cutproof.reference_impl.core.backends.layouts import ROWS, SINGLE, Layout
 from cutproof.reference_impl.core.backends.lsm import Limits, LsmState
 from cutproof.reference_impl.core.backends.sorted_runs import Run, decoded, encoded
 from cutproof.reference_impl.core.decisions.naming import Naming
 from cutproof.reference_impl.core.decisions.state_files import StateFiles
-from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
-from cutproof.reference_impl.core.vocabulary.state import TaskState
-from cutproof.reference_impl.core.vocabulary.views import SortedFile, View
+from cutproof.reference_impl.core.vocabulary.views import SortedFile
+from unit.core.backends.models import VALUES, changes, checked, heap
 
 FILES = StateFiles()
 SMALL = Limits(3, 2)
@@ -41,91 +30,23 @@ def lsm(layout: Layout, attempt: int = 1, limits: Limits = SMALL) -> LsmState:
     return LsmState(layout, partial(Naming().sorted_file, TaskId("op-0"), AttemptId(attempt)), FILES, limits)
 
 
-def heap(layout: Layout) -> HeapState:
-    return HeapState(layout, Copying())
-
-
 BACKENDS: dict[str, Callable[[Layout], KeyedState]] = {"heap": heap, "lsm": lsm}
-
-keys = st.none() | st.integers(-3, 6)
 parts = st.none() | st.integers(-(1 << 63), (1 << 63) - 1)
-numbers = st.none() | st.integers(-9, 9)
-VALUES: dict[str, tuple[Layout, st.SearchStrategy[Any], st.SearchStrategy[Any]]] = {
-    "single": (SINGLE, keys, numbers),
-    "seen": (SEEN, keys, st.none()),
-    "pair": (PAIR, keys, st.tuples(numbers, st.integers(0, 9))),
-    "rows": (
-        ROWS,
-        st.tuples(st.integers(0, 1), keys),
-        st.lists(st.tuples(numbers, st.integers(0, 9)), min_size=1, max_size=3),
-    ),
-    "panes": (
-        PANES,
-        st.tuples(keys, st.integers(0, 5)),
-        st.tuples(st.integers(), numbers, st.integers(0, 9), st.integers(0, 9)),
-    ),
-    "bursts": (BURSTS, keys, st.tuples(*[st.integers(0, 9)] * 5)),
-    "declared": (DECLARED, st.tuples(keys, st.sampled_from(("", "a", "b"))), st.none()),
-}
-
-
-def changes(name: str) -> st.SearchStrategy[list[tuple[str, Any, Any]]]:
-    _, some_keys, values = VALUES[name]
-    one = st.tuples(st.sampled_from(("put", "put", "put", "delete", "begin", "end", "view")), some_keys, values)
-    return st.lists(one, max_size=40)
-
-
-def as_fits(name: str, key: Any, value: Any) -> Any:
-    return value if name != "declared" else (7 if key[1] == "" else '"text"')
-
-
-def seen(view: View) -> tuple[Any, ...]:
-    return sorted(view.entries(), key=repr), sorted(view.panes()), sorted(view.held(), key=repr)
 
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("backend", BACKENDS)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_backend_is_a_dictionary_and_its_views_never_change(backend: str, name: str, data: st.DataObject) -> None:
-    """Also while compactions begin and end; each view restores, from its entries and from its files, what there was."""
-    layout = VALUES[name][0]
-    state, model = BACKENDS[backend](layout), dict[Any, Any]()
-    views: list[tuple[View, dict[Any, Any]]] = []
-    merging = False
-    for what, key, value in data.draw(changes(name)):
-        if what == "put":
-            state[key] = model[key] = as_fits(name, key, value)
-        elif what == "delete":
-            assert state.pop(key, "none") == model.pop(key, "none")
-        elif what == "view":
-            views.append((state.snapshot(), dict(model)))
-        elif isinstance(state, LsmState):
-            if what == "begin":
-                merging = state.begin_compaction() or merging
-            elif merging:
-                state.end_compaction()
-                merging = False
-        assert (key in state, state.get(key, "none")) == (key in model, model.get(key, "none"))
-    assert (dict(state.items()), list(state), len(state)) == (model, sorted_as(backend, model), len(model))
-    for view, then in views:
-        assert seen(view) == seen(of(heap(layout), then).snapshot())
-        again = BACKENDS[backend](layout)
-        again.restore(TaskState(entries=view.entries(), panes=view.panes(), held=view.held()))
-        assert dict(again) == then
-        if isinstance(state, LsmState):
-            opened = lsm(layout, attempt=2)
+    """A view of an LSM store restores what there was also from its files."""
+    for view, then in checked(BACKENDS[backend], name, data.draw(changes(name))):
+        if backend == "lsm":
+            opened = lsm(VALUES[name][0], attempt=2)
             opened.open(view.files())
             assert dict(opened) == then
-
-
-def of(state: HeapState, model: dict[Any, Any]) -> HeapState:
-    state.update(model)
-    return state
-
-
-def sorted_as(backend: str, model: dict[Any, Any]) -> list[Any]:
-    """The keys in the backend's order: as they came, or by their bytes."""
-    return list(model) if backend == "heap" else sorted(model, key=as_bytes)
+        else:
+            assert view.files() == ()
 
 
 # -- an LSM store -----------------------------------------------------------------------------------------------
