@@ -57,9 +57,7 @@ class TaskBuilder:
             work = OperatorWork(spec, operator)
             return InputTask(*self._task(spec, work, work), operator=work, timers=work, mailbox=work)
         filed = FiledWork(spec, operator, state)
-        return InputTask(
-            *self._task(spec, filed, filed), operator=filed, timers=filed, mailbox=filed, state_files=filed
-        )
+        return InputTask(*self._task(spec, filed, filed), operator=filed, timers=filed, mailbox=filed, compacting=filed)
 
     def two_phase(self, spec: TaskSpec) -> InputTask:
         """A two-phase operator: in the middle of a job, it commits the rows that it passes on (FIN-3).

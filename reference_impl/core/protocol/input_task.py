@@ -138,7 +138,7 @@ class ProcessingTimers(Protocol):
     def on_tick(self, now: int) -> list[Effect]: ...
 
 
-class FileKeeper(Protocol):
+class Compacting(Protocol):
     """It keeps state in files, which are merged in the background."""
 
     def on_compacted(self) -> list[Effect]: ...
@@ -260,12 +260,13 @@ class InputTask(Task):
     __slots__ = (
         "_client",
         "_committables",
+        "_compacting",
+        "_compacting",
         "_elements_in_flight",
         "_event_time",
         "_in_flight_inputs",
         "_mailbox",
         "_operator",
-        "_state_files",
         "_timers",
         "_transactions",
         "_triggered",
@@ -292,7 +293,7 @@ class InputTask(Task):
         operator: OperatorState | None = None,
         timers: ProcessingTimers | None = None,
         mailbox: Mailbox | None = None,
-        state_files: FileKeeper | None = None,
+        compacting: Compacting | None = None,
         client: StoreClient | None = None,
         transactions: TransactionHolder | None = None,
         committables: CommittableReceiver | None = None,
@@ -308,7 +309,7 @@ class InputTask(Task):
         self._operator = operator
         self._timers = timers
         self._mailbox = mailbox
-        self._state_files = state_files
+        self._compacting = compacting
         self._client = client
         self._transactions = transactions
         self._committables = committables
@@ -514,7 +515,7 @@ class InputTask(Task):
         return self._having(self._timers, event).on_tick(event.now)
 
     def _on_compacted(self, event: Compacted) -> list[Effect]:
-        return self._having(self._state_files, event).on_compacted()
+        return self._having(self._compacting, event).on_compacted()
 
     def _on_event_time(self, element: Element, channel: int) -> list[Effect]:
         return self._event_time.step(element, channel, self)
