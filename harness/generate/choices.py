@@ -6,6 +6,7 @@ scenario itself.  Each list of options begins with the simplest, to which Hypoth
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -22,6 +23,9 @@ T = TypeVar("T")
 
 PACKED_BITS = 32
 SEED_BITS = 64
+APART_BYTES = 256
+_NAMING_BYTES = 64
+"""enough of a scenario's bytes to tell it from all others"""
 
 
 class Choices(ABC):
@@ -37,6 +41,10 @@ class Choices(ABC):
     @abstractmethod
     def packed(self, least: int, most: int) -> list[int]:
         """From `least` to `most` integers of 32 bits, one for each record of a scenario."""
+
+    @abstractmethod
+    def apart(self, name: str) -> Choices:
+        """Choices of their own, as many as `APART_BYTES` give: they move none of the others."""
 
     def pick(self, options: Sequence[T]) -> T:
         return options[self.between(0, len(options) - 1)]
@@ -71,6 +79,9 @@ class FromBytes(Choices):
             if value <= high:
                 return value
 
+    def apart(self, name: str) -> Choices:
+        return FromBytes(hashlib.shake_256(self._data[:_NAMING_BYTES] + name.encode()).digest(APART_BYTES))
+
     def packed(self, least: int, most: int) -> list[int]:
         count = self.between(least, most)
         source = Random(self.between(0, (1 << SEED_BITS) - 1)).randbytes(4 * count)
@@ -87,6 +98,9 @@ class ByHypothesis(Choices):
 
     def between(self, low: int, high: int) -> int:
         return low if low >= high else self._draw(_integers(low, high))
+
+    def apart(self, name: str) -> Choices:
+        return self
 
     def packed(self, least: int, most: int) -> list[int]:
         """A list with a drawn least length, which Hypothesis shrinks to the fewest records."""

@@ -224,7 +224,7 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
     if frame.group_number is None and not frame.real_time:
         scenario = with_local_channels(choices, scenario)
     if frame.knows_formats:
-        scenario = with_formats(choices, scenario)
+        scenario = with_formats(choices.apart("formats"), scenario)
     if frame.group_number is None and scenario.name != FAULTLESS:
         scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
     if frame.real_time:

@@ -16,6 +16,7 @@ from . import (
     event_time,
     finishing,
     in_flight,
+    incremental,
     local,
     recovery,
     regions,
@@ -44,6 +45,7 @@ GROUPS = (
     in_flight,
     local,
     spilling,
+    incremental,
 )
 
 DEFECTS: dict[str, Defect] = {defect.id: defect for group in GROUPS for defect in group.DEFECTS}

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.formats import CANONICAL, Edit, Keyed, StateFile
+from ..vocabulary.formats import Edit, Filed, Keyed, StateFile
 from ..vocabulary.ids import CheckpointId, Handle
 from .part import Part
 
@@ -68,26 +67,16 @@ class Increments(Part):
         removed.extend(range(old, len(before)))
         return Edit(added=added, removed=removed, placed=placed)
 
-    def stored(self, name: str, runs: Mapping[str, StateFile]) -> StateFile | None:
-        """The file of the base that is the LSM store's file of this name; None if the base has none, and it must be
-        written.  A sorted file never changes, and no two have one name."""
-        return runs.get(name)
-
     def files(self, before: Sequence[StateFile], written: Sequence[StateFile]) -> tuple[StateFile, ...]:
         """The files that an increment needs: those of its base, also if nothing has changed since, and then those that
         are written for it."""
         return (*before, *written)
 
-    # -- at the coordinator -----------------------------------------------------------
+    def acknowledged(self, filed: Filed) -> tuple[Handle, ...]:
+        """The files that a task names to the coordinator: all that its snapshot needs, whoever wrote them."""
+        return tuple(file.name for file in filed.files)
 
-    def builds_on(self, retained: Sequence[CompletedSnapshot], job: int, full_every: int) -> CompletedSnapshot | None:
-        """The newest checkpoint of this job, if it has files and its chain may become longer.  A savepoint is the
-        user's, and no checkpoint of the job builds on it."""
-        own = [one for one in retained if one.job == job and not one.savepoint]
-        newest = max(own, key=lambda one: one.checkpoint, default=None)
-        if newest is None or newest.format == CANONICAL or newest.increments + 1 >= full_every:
-            return None
-        return newest
+    # -- at the coordinator -----------------------------------------------------------
 
     def counts(self, holders: Sequence[Holder]) -> dict[Handle, int]:
         """How many need each file."""

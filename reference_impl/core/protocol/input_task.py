@@ -261,7 +261,6 @@ class InputTask(Task):
         "_client",
         "_committables",
         "_compacting",
-        "_compacting",
         "_elements_in_flight",
         "_event_time",
         "_in_flight_inputs",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ..decisions.increments import Holder, Increments
 from ..job.config import Config
 from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.formats import INCREMENTAL
+from ..vocabulary.formats import CANONICAL, INCREMENTAL
 from ..vocabulary.ids import Handle
 
 
@@ -34,11 +34,17 @@ class SharedFiles:
         """files that some holder has let go, and another one needed at the time"""
 
     def base_of(self, name: str, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
-        """The checkpoint on which a new one of this format builds; None: it writes all its files."""
+        """The checkpoint on which a new one of this format builds; None: it writes all its files.
+
+        It is the newest one of this job, if it has files and its chain may become longer.  A savepoint is the user's,
+        and no checkpoint of the job builds on it.
+        """
         self.in_use = True
-        if name != INCREMENTAL:
+        own = [one for one in retained if one.job == self._job and not one.savepoint]
+        newest = max(own, key=lambda one: one.checkpoint, default=None)
+        if name != INCREMENTAL or newest is None or newest.format == CANONICAL:
             return None
-        return self._increments.builds_on(retained, self._job, self._full_every)
+        return newest if newest.increments + 1 < self._full_every else None
 
     def let_go(self, files: Iterable[Handle]) -> None:
         """A holder of these files is gone."""

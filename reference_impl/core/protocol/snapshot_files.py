@@ -59,18 +59,21 @@ class SnapshotFiles:
             panes=edit(before.panes, now.panes),
             held=edit(before.held, now.held),
         )
-        new = () if changes.changes_nothing else (file_of(self._naming.file(handle, "entries"), changes),)
-        files = self._increments.files(base.files if base is not None else (), [one.file for one in new])
+        older = base.files if base is not None else ()
+        name = self._naming.file(handle, f"entries-{len(older)}")
+        new = () if changes.changes_nothing else (file_of(name, changes),)
+        files = self._increments.files(older, [one.file for one in new])
         return Taken(files, keyed=now), new
 
     def _linked(
         self, runs: Sequence[SortedFile], handle: Handle, stored: Mapping[str, StateFile]
     ) -> tuple[Taken, tuple[NewFile, ...]]:
-        """An LSM store: its sorted files, of which those are written that the base does not have."""
+        """An LSM store: its sorted files, of which those are written that the base does not have.  Such a file never
+        changes, and no two have one name."""
         new: list[NewFile] = []
         by_name: dict[str, StateFile] = {}
         for run in runs:
-            file = self._increments.stored(run.name, stored)
+            file = stored.get(run.name)
             if file is None:
                 new.append(file_of(self._naming.file(handle, run.name), run))
                 file = new[-1].file

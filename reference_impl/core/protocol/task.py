@@ -427,7 +427,7 @@ class Task(ABC):
             handle=handle,
             ended=snapshot.ended,
             logs=snapshot.logs,
-            files=tuple(file.name for file in filed.files) if filed is not None else (),
+            files=self.parts.increments.acknowledged(filed) if filed is not None else (),
         )
         if self.config.memory:
             return [Ship(snapshot, synchronous, ack)]

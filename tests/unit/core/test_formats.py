@@ -45,7 +45,7 @@ def stored(*lists: list[Entry]) -> tuple[dict[Handle, bytes], list[NewFile]]:
     before: list[Entry] = []
     for number, now in enumerate(lists):
         edit = Increments().edit(before, now)
-        files.append(file_of(Handle(f"job-1/chk-{number}/count-0-1.entries"), KeyedEdit(entries=edit)))
+        files.append(file_of(Handle(f"job-1/chk-{number}/count-0-1.entries-{number}"), KeyedEdit(entries=edit)))
         before = now
     filed = Filed(format="incremental", files=tuple(one.file for one in files), new=tuple(files[-1:]))
     manifest = encode_manifest(TaskState(positions={0: 7}), filed)

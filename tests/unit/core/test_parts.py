@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.decisions.increments import Increments
 from cutproof.reference_impl.core.decisions.naming import Naming
 from cutproof.reference_impl.core.decisions.part import Part
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -67,8 +66,7 @@ def test_each_decision_is_replaced_by_a_defect_but_one() -> None:
         for one in methods(type(part))
     }
     assert len(replaced) > 60
-    files = {("naming", "file"), *(("increments", one) for one in methods(Increments))}
-    assert decisions - replaced == {("naming", one) for one in ("pooled", "pooled_id", "sorted_file")} | files
+    assert decisions - replaced == {("naming", one) for one in ("pooled", "pooled_id", "sorted_file")}
 
 
 def test_two_runs_share_no_decision() -> None:

@@ -81,7 +81,8 @@ def test_a_known_scenario_is_drawn_as_ever(drawn: list[Scenario]) -> None:
     )
     engine = one.engine
     assert (engine.alignment, engine.concurrent_checkpoints, engine.checkpoint_interval_us) == ("aligned", 3, 600)
-    stopped = StopWithSavepoint(trigger=AtPoint(point="checkpoint-triggered", occurrence=2), drain=True)
+    when = AtPoint(point="checkpoint-triggered", occurrence=2)
+    stopped = StopWithSavepoint(trigger=when, drain=True, format="canonical")
     assert (drawn[5].name, drawn[5].commands) == ("S9", (stopped,))
 
 

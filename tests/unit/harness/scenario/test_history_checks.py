@@ -34,6 +34,7 @@ STATEMENTS = {
     ("journal", "drain"),
     ("journal", "checkpoint"),
     ("completed", "savepoint"),
+    ("stored", "files"),
     ("journal", "in_place"),
 }
 """Fields that say that something happened: without them it did not (docs/format.md)."""
