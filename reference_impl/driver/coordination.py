@@ -29,7 +29,7 @@ from .ports import Orders
 from .records import Records, RecordsWorld
 from .sessions import Sessions
 from .spills import Spills
-from .timers import Timers
+from .timers import MachineTimers
 
 POINTS: Mapping[type[Note], str] = {
     CheckpointTriggered: "checkpoint-triggered",
@@ -102,7 +102,7 @@ class CoordinatorRunner:
         self.name = TaskId("coordinator")
         self.attempt: AttemptId | None = None
         self._clear_at = 0
-        self._timers = Timers(world.loop, self._due)
+        self._timers = MachineTimers(world.loop, self._due)
 
     def feed(self, event: Event) -> None:
         """Feed an event to the machine; an exception there ends this coordinator."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from .. import observed as o
 from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
-from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
+from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, RecordStored, SnapshotsListed, StoreFailed
 from ..core.vocabulary.formats import text
 from .arms import Arms
 from .points import Mortal
@@ -92,7 +92,7 @@ class Records:
             self.files.store(snapshot)
         self.world.complete(snapshot)
         if self.world.points.reach("checkpoint-completed", None, "after", runner):
-            runner.feed(SnapshotStored(snapshot.checkpoint))
+            runner.feed(RecordStored(snapshot.checkpoint))
 
     def list_snapshots(self, runner: RecordWriter) -> None:
         runner.later(self.world.settings.snapshot_write_us // 2, self._listed, None)

@@ -43,7 +43,7 @@ from .spills import Spills
 from .state_files import STATE_FILES
 from .stores import Stores
 from .timeline import show_taken
-from .timers import Timers
+from .timers import MachineTimers
 
 REPORTED_AT: dict[type, str] = {Ack: "ack-sent", Running: "task-running"}
 """By type of message to the coordinator, the protocol point at which it is sent; the others have none."""
@@ -110,7 +110,7 @@ class TaskRunner:
         self._mailbox = Mailbox(world.loop, settings.mailbox_us, self._schedule_when_free)
         self._rings = 0
         """how often a timer in processing time has woken it"""
-        self._timers: Timers | None = None
+        self._timers: MachineTimers | None = None
         self._wake_at = NEVER
         self._busy_until = 0
         self._next_poll = 0
@@ -465,7 +465,7 @@ class TaskRunner:
 
     def _set_timer(self, effect: e.SetTimer) -> None:
         if self._timers is None:
-            self._timers = Timers(self._loop, self.deliver)
+            self._timers = MachineTimers(self._loop, self.deliver)
         self._timers.set(effect)
 
     def _taken(self, effect: e.SnapshotTaken) -> None:

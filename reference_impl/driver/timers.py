@@ -10,7 +10,7 @@ from ..core.vocabulary.timeouts import Timeout
 from .ports import Loop
 
 
-class Timers:
+class MachineTimers:
     """Calls `due` when a timer has run out."""
 
     def __init__(self, loop: Loop, due: Callable[[TimerFired], None]) -> None:

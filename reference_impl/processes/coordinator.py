@@ -83,7 +83,7 @@ class Guest:
 class Nodes:
     """The nodes that are connected, and the control plane to their tasks; `driver.ports.Orders`."""
 
-    def __init__(self, world: CoordinatorWorld, listener: socket.socket) -> None:
+    def __init__(self, world: CoordinatorProcessWorld, listener: socket.socket) -> None:
         self.world = world
         self.meddlings = Meddlings()
         self._processes = world.coordination.processes
@@ -239,7 +239,7 @@ class Nodes:
         self.world.loop.after_real(settings.heartbeat_us, self._watch)
 
 
-class CoordinatorWorld(ProcessWorld):
+class CoordinatorProcessWorld(ProcessWorld):
     """The world of the coordinator: jobs one after the other; a new process takes a job over where another coordinator
     died."""
 
@@ -384,7 +384,7 @@ def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
     """Be the coordinator until the harness ends the run."""
     configuration = msgspec.msgpack.decode(config, type=CoordinatorConfiguration)
     (listener,) = sockets.values()
-    live(CoordinatorWorld(configuration, listener))
+    live(CoordinatorProcessWorld(configuration, listener))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from .disk.logs import DiskLogs
 from .loop import Loop, monotonic_us
 from .network.connections import Outbox
 from .network.frames import Arm, Close, Disarm, Echo, Fired, Foreign, Happened, SupervisionFrame
-from .stores.sinks import Place, visible_transactions
+from .stores.sinks import SinkPlace, visible_transactions
 from .supervision import Supervision
 
 CRASHED = 70
@@ -69,7 +69,7 @@ class ProcessWorld(ABC):
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        self.place = Place(
+        self.place = SinkPlace(
             store=configuration.store, folder=self._path(SINK), dsn=configuration.dsn, run=configuration.run
         )
         self.place.check()  # before anything is opened

@@ -21,7 +21,7 @@ from ....reference_impl.processes.configuration import (
     NodeConfiguration,
     encode,
 )
-from ....reference_impl.processes.stores.sinks import DATABASE, SQLITE, Place
+from ....reference_impl.processes.stores.sinks import DATABASE, SQLITE, SinkPlace
 from ...scenario.model import Scenario
 from ..subjects import process_job
 
@@ -129,7 +129,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     epoch_us: int
     points: frozenset[str]
     detailed: bool
-    sink: Place
+    sink: SinkPlace
     run: str
     secret: bytes
     """by which the processes of the run authenticate each other"""

@@ -14,7 +14,7 @@ from ....reference_impl.processes.loop import monotonic_us
 from ....reference_impl.processes.network.greeting import new_secret
 from ....reference_impl.processes.stores import purge
 from ....reference_impl.processes.stores.readers import Unreachable
-from ....reference_impl.processes.stores.sinks import DATABASE, Place
+from ....reference_impl.processes.stores.sinks import DATABASE, SinkPlace
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Resume, Scenario
 from ...subject.port import ScenarioRefused
@@ -102,10 +102,10 @@ def _make_folders(folder: Path) -> None:
         (folder / name).mkdir()
 
 
-def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Place:
+def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> SinkPlace:
     store = store_of(scenario)
     dsn = services.database.dsn if store == DATABASE else ""
-    place = Place(store=store, folder=folder / "sink", dsn=dsn, run=run)
+    place = SinkPlace(store=store, folder=folder / "sink", dsn=dsn, run=run)
     if store == DATABASE and not services.database.is_ours:
         # Tables outlive every process of the run, so the launcher first learns which tables it has to remove.
         services.launcher.register_cleanup(run, "purge", purge.encode(place))

@@ -50,7 +50,7 @@ class Copy(msgspec.Struct, frozen=True, order=True):
     number: int
 
 
-class Standing(IntEnum):
+class CopyProgress(IntEnum):
     """How far the writing of a copy has come."""
 
     ordered = 0
@@ -93,8 +93,8 @@ SpillEffect = Spill | FlushWrites | PartComplete | Drop | Free
 class Completeness:
     """When a copy counts for its checkpoint: once it is durable."""
 
-    def counts(self, standing: Standing) -> bool:
-        return standing is Standing.durable
+    def counts(self, progress: CopyProgress) -> bool:
+        return progress is CopyProgress.durable
 
 
 class Trimming:
@@ -127,7 +127,7 @@ class ChannelSpilling:
         self._trimming = trimming or Trimming()
         self._next = 0
         self._in_flight: dict[int, None] = {}
-        self._standing: dict[Copy, Standing] = {}
+        self._progress: dict[Copy, CopyProgress] = {}
         self._writes: dict[int, int] = {}
         """by number: how many writes of the buffer are under way; each keeps its memory"""
         self._parts: dict[int, _Part] = {}
@@ -181,7 +181,7 @@ class ChannelSpilling:
 
     def written(self, copy: Copy) -> list[SpillEffect]:
         """The store has written a copy; it is not durable yet."""
-        self._advance(copy, Standing.written)
+        self._advance(copy, CopyProgress.written)
         remaining = self._writes[copy.number] = self._writes[copy.number] - 1
         effects: list[SpillEffect] = []
         if not remaining:
@@ -193,7 +193,7 @@ class ChannelSpilling:
     def flushed(self, copies: list[Copy]) -> list[SpillEffect]:
         """These copies are durable."""
         for copy in copies:
-            self._advance(copy, Standing.durable)
+            self._advance(copy, CopyProgress.durable)
         return self._report_all_complete()
 
     def completed(self, checkpoint: int) -> list[SpillEffect]:
@@ -201,7 +201,7 @@ class ChannelSpilling:
         oldest = self._part(checkpoint).oldest_needed
         for older in [number for number in self._parts if number < checkpoint]:
             del self._parts[older]
-        released = [copy for copy in self._standing if self._goes(copy, checkpoint, oldest)]
+        released = [copy for copy in self._progress if self._goes(copy, checkpoint, oldest)]
         return self._drop(released)
 
     def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[SpillEffect]]:
@@ -213,7 +213,7 @@ class ChannelSpilling:
         needed = dict.fromkeys(kept)
         self._in_flight = {copy.number: None for copy in kept}
         self._writes = {}
-        return kept, self._drop([copy for copy in self._standing if copy not in needed])
+        return kept, self._drop([copy for copy in self._progress if copy not in needed])
 
     def lost(self, number: int) -> None:
         """A copy that was to be read again is missing from the store."""
@@ -227,15 +227,15 @@ class ChannelSpilling:
         return self._spill(copy)
 
     def _spill(self, copy: Copy) -> list[SpillEffect]:
-        if copy in self._standing:
+        if copy in self._progress:
             return []
-        self._standing[copy] = Standing.ordered
+        self._progress[copy] = CopyProgress.ordered
         self._writes[copy.number] = self._writes.get(copy.number, 0) + 1
         return [Spill(copy)]
 
-    def _advance(self, copy: Copy, standing: Standing) -> None:
-        if copy in self._standing and self._standing[copy] < standing:
-            self._standing[copy] = standing
+    def _advance(self, copy: Copy, progress: CopyProgress) -> None:
+        if copy in self._progress and self._progress[copy] < progress:
+            self._progress[copy] = progress
 
     def _part(self, checkpoint: int) -> _Part:
         if checkpoint not in self._parts:
@@ -243,7 +243,7 @@ class ChannelSpilling:
         return self._parts[checkpoint]
 
     def _is_safe(self, part: _Part) -> bool:
-        return all(self._completeness.counts(self._standing[copy]) for copy in part.copies)
+        return all(self._completeness.counts(self._progress[copy]) for copy in part.copies)
 
     def _report_all_complete(self) -> list[SpillEffect]:
         effects: list[SpillEffect] = []
@@ -263,5 +263,5 @@ class ChannelSpilling:
 
     def _drop(self, copies: list[Copy]) -> list[SpillEffect]:
         for copy in copies:
-            del self._standing[copy]
+            del self._progress[copy]
         return [Drop(tuple(copies))] if copies else []

@@ -22,7 +22,7 @@ from ..job.config import Config
 from ..vocabulary.causes import AnyCause, CheckpointsFailed, Declined, NotStored, StopFailed, TimedOut
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.ends import JobEnd
-from ..vocabulary.events import SnapshotStored, StoreFailed
+from ..vocabulary.events import RecordStored, StoreFailed
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Ack, Complete, Decline, Terminate
 from ..vocabulary.stages import Listing, Stage
@@ -195,7 +195,7 @@ class CheckpointCoordinator:
 
     # -- a checkpoint is complete (ABS-4) ------------------------------------------------
 
-    def on_stored(self, event: SnapshotStored) -> list[Effect]:
+    def on_stored(self, event: RecordStored) -> list[Effect]:
         """The record is durable: the checkpoint is complete."""
         complete, effects = self._checkpoints.stored(event.checkpoint)
         effects.extend(self._execution.clear_logs())

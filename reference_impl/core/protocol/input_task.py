@@ -144,7 +144,7 @@ class Compacting(Protocol):
     def on_compacted(self) -> list[Effect]: ...
 
 
-class Mailbox(Protocol):
+class DeferredWork(Protocol):
     """It puts work off."""
 
     def on_mail(self, mail: Any) -> list[Effect]: ...
@@ -291,7 +291,7 @@ class InputTask(Task):
         *,
         operator: OperatorState | None = None,
         timers: ProcessingTimers | None = None,
-        mailbox: Mailbox | None = None,
+        mailbox: DeferredWork | None = None,
         compacting: Compacting | None = None,
         client: StoreClient | None = None,
         transactions: TransactionHolder | None = None,

@@ -258,7 +258,7 @@ class SaveJob(Effect):
 
 
 class Store(Effect):
-    """Write the record that makes a checkpoint complete: answered by `SnapshotStored`
+    """Write the record that makes a checkpoint complete: answered by `RecordStored`
     or `StoreFailed`."""
 
     snapshot: CompletedSnapshot

@@ -170,7 +170,7 @@ class JobSaved(Event):
     version: int
 
 
-class SnapshotStored(Event):
+class RecordStored(Event):
     """The record that makes a checkpoint complete is durable."""
 
     checkpoint: CheckpointId

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import msgspec
 
-from .sinks import Place
+from .sinks import SinkPlace
 
 
 class Cleanup(msgspec.Struct, frozen=True, kw_only=True):
     """A place of sinks, and the note: a file that exists as long as something is in that place."""
 
-    place: Place
+    place: SinkPlace
     note: str = ""
 
 
-def encode(place: Place, *, note: Path | None = None) -> bytes:
+def encode(place: SinkPlace, *, note: Path | None = None) -> bytes:
     """The configuration that `main` reads."""
     return msgspec.msgpack.encode(Cleanup(place=place, note=str(note or "")), enc_hook=str)
 

@@ -16,7 +16,7 @@ DATABASE = "database"
 SQLITE = "sqlite"
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class SinkPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where the sinks of one run write: a database (`dsn`, and `run`, its name there), or a folder."""
 
     store: str

@@ -33,8 +33,8 @@ from cutproof.reference_impl.core.vocabulary.events import (
     JobRecord,
     JobSaved,
     Received,
+    RecordStored,
     SnapshotsListed,
-    SnapshotStored,
     StoreFailed,
     TaskLost,
     TimerFired,
@@ -146,7 +146,7 @@ class CoordinatorRig:
         return self.feed(JobSaved(self.unsaved.pop(0).version))
 
     def stored(self, checkpoint: int) -> list[Effect]:
-        return self.feed(SnapshotStored(CheckpointId(checkpoint)))
+        return self.feed(RecordStored(CheckpointId(checkpoint)))
 
     def store_fails(self, checkpoint: int) -> list[Effect]:
         return self.feed(StoreFailed(CheckpointId(checkpoint), "disk full"))

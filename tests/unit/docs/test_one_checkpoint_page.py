@@ -21,7 +21,7 @@ from cutproof.reference_impl.core.vocabulary.events import (
     Arrived,
     JobSaved,
     Received,
-    SnapshotStored,
+    RecordStored,
     TimerFired,
 )
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval
@@ -78,7 +78,7 @@ class Walk:
             self.called.setdefault((path.relative_to(CORE).as_posix(), code.co_qualname))
 
     def _belongs(self, event: Any) -> bool:
-        if isinstance(event, SnapshotStored):
+        if isinstance(event, RecordStored):
             self._checkpoint = event.checkpoint + 1
             return bool(event.checkpoint == FOLLOWED)
         if isinstance(event, TimerFired):

@@ -17,7 +17,7 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId,
 from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.driver.settings import Settings
 from cutproof.reference_impl.processes.network import frames as f
-from cutproof.reference_impl.processes.stores.sinks import Place
+from cutproof.reference_impl.processes.stores.sinks import SinkPlace
 
 SCALE = 20
 
@@ -38,7 +38,7 @@ def laid_out(
         epoch_us=0,
         points=points_of(scenario),
         detailed=False,
-        sink=Place(store=store, folder=folder / "sink"),
+        sink=SinkPlace(store=store, folder=folder / "sink"),
         run="run",
         secret=b"of the run",
         ports=dict.fromkeys([COORDINATOR, *placement.processes], 1),

@@ -27,13 +27,13 @@ from cutproof.reference_impl.driver.machines import Job
 from cutproof.reference_impl.driver.settings import Settings
 from cutproof.reference_impl.processes import coordinator, supervision
 from cutproof.reference_impl.processes.configuration import CoordinatorConfiguration, NodeConfiguration
-from cutproof.reference_impl.processes.coordinator import CoordinatorWorld
+from cutproof.reference_impl.processes.coordinator import CoordinatorProcessWorld
 from cutproof.reference_impl.processes.disk.journal import Entry, read_journal
 from cutproof.reference_impl.processes.loop import monotonic_us
 from cutproof.reference_impl.processes.network import channels
 from cutproof.reference_impl.processes.network import frames as f
 from cutproof.reference_impl.processes.node import NodeWorld
-from cutproof.reference_impl.processes.stores.sinks import Place
+from cutproof.reference_impl.processes.stores.sinks import SinkPlace
 from cutproof.reference_impl.processes.world import ProcessWorld
 from cutproof.reference_impl.wire import Codec, Reader
 from unit.processes.greeted import SECRET, accepted, dialled
@@ -188,7 +188,7 @@ class Process:
         self.folder = folder
         for name in ("store", "journal"):
             (folder / name).mkdir()
-        Place(store="sqlite", folder=folder / "sink").create()
+        SinkPlace(store="sqlite", folder=folder / "sink").create()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as supervised:
@@ -343,15 +343,15 @@ class Node(Process):
 class CoordinatorProcess(Process):
     """A coordinator's world, for tasks that live together in `node-0`, unless told otherwise."""
 
-    world: CoordinatorWorld
+    world: CoordinatorProcessWorld
 
     def __init__(self, folder: Path, *, job: JobOptions | None = None, **chosen: Any) -> None:
-        def make(places: dict[str, Any], listener: socket.socket) -> CoordinatorWorld:
+        def make(places: dict[str, Any], listener: socket.socket) -> CoordinatorProcessWorld:
             everything = {"processes": dict.fromkeys(TASKS, "node-0"), **places, **chosen}
             configuration = CoordinatorConfiguration(
                 process="coordinator", incarnation=0, **_common(job or JobOptions(), everything)
             )
-            return CoordinatorWorld(configuration, listener)
+            return CoordinatorProcessWorld(configuration, listener)
 
         super().__init__(folder, make)
         self.start()

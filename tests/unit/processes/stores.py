@@ -32,7 +32,7 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
 )
 from cutproof.reference_impl.processes.launching import offspring
 from cutproof.reference_impl.processes.stores import database, sqlite_store
-from cutproof.reference_impl.processes.stores.sinks import Place
+from cutproof.reference_impl.processes.stores.sinks import SinkPlace
 from cutproof.reference_impl.simulated.external import TransactionStore
 
 PASSED_ON = (TaskId("operator-0"),)
@@ -190,7 +190,7 @@ class Processes:
         """The store gives a transaction up by itself."""
         if self.kind == "simulated":
             return self.simulated.expire(name)
-        return Place(store=self.kind, folder=self.folder, dsn=self.dsn, run=self.run).expire(name)
+        return SinkPlace(store=self.kind, folder=self.folder, dsn=self.dsn, run=self.run).expire(name)
 
     def close(self) -> None:
         if self.reader is not None:

@@ -16,8 +16,8 @@ from cutproof.reference_impl.core.extensions.spilling import (
     ChannelSpilling,
     Completeness,
     Copy,
+    CopyProgress,
     SpillEffect,
-    Standing,
     Trimming,
     Way,
     overtaking_after,
@@ -177,15 +177,15 @@ def test_the_same_plan_gives_the_same_run() -> None:
 class _CountsWhatIsOrdered(Completeness):
     """A copy counts as soon as the store was asked to write it."""
 
-    def counts(self, standing: Standing) -> bool:
+    def counts(self, progress: CopyProgress) -> bool:
         return True
 
 
 class _CountsWhatIsWritten(Completeness):
     """A copy counts before the flush."""
 
-    def counts(self, standing: Standing) -> bool:
-        return standing >= Standing.written
+    def counts(self, progress: CopyProgress) -> bool:
+        return progress >= CopyProgress.written
 
 
 class _TrimsAll(Trimming):

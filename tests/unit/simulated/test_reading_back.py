@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.extensions.spilling import (
     CONTINUOUS,
     ChannelSpilling,
     Completeness,
-    Standing,
+    CopyProgress,
     Way,
 )
 from cutproof.reference_impl.simulated.pipeline_parts import Recovery
@@ -153,7 +153,7 @@ def test_what_is_not_read_back_when_a_run_ends_is_in_flight_still() -> None:
 class _CountsWhatIsOrdered(Completeness):
     """Wrong: a checkpoint is complete before anything of it is safe."""
 
-    def counts(self, standing: Standing) -> bool:
+    def counts(self, progress: CopyProgress) -> bool:
         return True
 
 

@@ -18,7 +18,7 @@ from cutproof.harness.subject.port import SubjectFailed
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes.network import frames as f
-from cutproof.reference_impl.processes.stores.sinks import Place
+from cutproof.reference_impl.processes.stores.sinks import SinkPlace
 from unit.harness.puppets import Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
@@ -222,7 +222,7 @@ def test_a_transaction_that_is_to_expire_is_given_up_once_while_whoever_commits_
 ) -> None:
     run = begin(plan.FailCommit(trigger=AtTime(at_us=0), how="expired"))
     there = ["a", "b"]
-    monkeypatch.setattr(Place, "expire", lambda _, name: name in there and not there.remove(name))
+    monkeypatch.setattr(SinkPlace, "expire", lambda _, name: name in there and not there.remove(name))
 
     def script(run: Run) -> Script:
         yield from run.begins()

@@ -28,7 +28,7 @@ from cutproof.reference_impl.core.extensions.spilling import (
     CONTINUOUS,
     ChannelSpilling,
     Completeness,
-    Standing,
+    CopyProgress,
 )
 from cutproof.reference_impl.simulated.pipeline import spilling_of
 from cutproof.reference_impl.simulated.pipeline_plan import MB, Device, Pipeline
@@ -121,7 +121,7 @@ def test_where_nobody_came_anywhere_nobody_wins() -> None:
 
 
 class _Anything(Completeness):
-    def counts(self, standing: Standing) -> bool:
+    def counts(self, progress: CopyProgress) -> bool:
         return True
 
 
