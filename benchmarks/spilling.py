@@ -24,7 +24,7 @@ from cutproof.harness.reference_engine.pipelines.measures import (
 )
 from cutproof.harness.reference_engine.pipelines.run import measured
 from cutproof.harness.runtime.progress import TerminalProgress
-from cutproof.reference_impl.simulated.pipeline_plan import MB
+from cutproof.reference_impl.simulated.pipelines.plan import MB
 from cutproof.reports.example_report import Figures
 
 

@@ -7,8 +7,8 @@ import msgspec
 from ....properties.graphs.causality import Event, GraphHistory, Part, Taken, check
 from ....properties.model.verdict import Verdict, in_a_word
 from ....reference_impl.core.protocol.chandy_lamport import Contribution
-from ....reference_impl.simulated.graph import GraphWorld
-from ....reference_impl.simulated.graph_plan import System
+from ....reference_impl.simulated.graphs.plan import System
+from ....reference_impl.simulated.graphs.world import GraphWorld
 from ...scenario.files import digest
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ....reference_impl.core.extensions.spilling import ALIGNED, Way
-from ....reference_impl.simulated.pipeline_plan import MB, Pipeline
+from ....reference_impl.simulated.pipelines.plan import MB, Pipeline
 from .measures import MINUTE, SECOND, WAYS, fed, pressed
 from .run import PipelineRun, measured
 

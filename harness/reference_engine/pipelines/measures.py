@@ -21,7 +21,7 @@ from ....reference_impl.core.extensions.spilling import (
     overtaking_after,
     spilling_after,
 )
-from ....reference_impl.simulated.pipeline_plan import MB, Device, Pipeline, Stage
+from ....reference_impl.simulated.pipelines.plan import MB, Device, Pipeline, Stage
 from .run import PipelineRun, measured
 
 SECOND = 1_000_000

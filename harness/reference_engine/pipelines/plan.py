@@ -5,8 +5,8 @@ from __future__ import annotations
 from ....reference_impl.core.extensions.spilling import ALIGNED as ALIGNED
 from ....reference_impl.core.extensions.spilling import AT_ONCE as AT_ONCE
 from ....reference_impl.core.extensions.spilling import CONTINUOUS as CONTINUOUS
-from ....reference_impl.simulated.pipeline_parts import Checkpoint as Checkpoint
-from ....reference_impl.simulated.pipeline_parts import Mark as Mark
-from ....reference_impl.simulated.pipeline_plan import MB as MB
-from ....reference_impl.simulated.pipeline_plan import Pipeline as Pipeline
-from ....reference_impl.simulated.pipeline_plan import Stage as Stage
+from ....reference_impl.simulated.pipelines.parts import Checkpoint as Checkpoint
+from ....reference_impl.simulated.pipelines.parts import Mark as Mark
+from ....reference_impl.simulated.pipelines.plan import MB as MB
+from ....reference_impl.simulated.pipelines.plan import Pipeline as Pipeline
+from ....reference_impl.simulated.pipelines.plan import Stage as Stage

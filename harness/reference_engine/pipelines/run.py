@@ -7,9 +7,9 @@ import msgspec
 from ....properties.graphs.conservation import BytesHistory, check
 from ....properties.model.verdict import Verdict, Violated
 from ....reference_impl.core.vocabulary.errors import EngineError
-from ....reference_impl.simulated.pipeline import MakeSpilling, PipelineWorld, spilling_of
-from ....reference_impl.simulated.pipeline_parts import Checkpoint, PipelineOutcome
-from ....reference_impl.simulated.pipeline_plan import Pipeline
+from ....reference_impl.simulated.pipelines.parts import Checkpoint, PipelineOutcome
+from ....reference_impl.simulated.pipelines.plan import Pipeline
+from ....reference_impl.simulated.pipelines.world import MakeSpilling, PipelineWorld, spilling_of
 from ...scenario.files import digest
 
 

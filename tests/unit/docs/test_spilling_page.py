@@ -17,7 +17,7 @@ from cutproof.harness.examples.pipelines.tables import (
 from cutproof.harness.reference_engine.pipelines.crashing import EVERY_US, INTERVALS_US, RATES, circle, compared, rounds
 from cutproof.harness.reference_engine.pipelines.measures import PRESSURES, WAYS
 from cutproof.harness.reference_engine.pipelines.run import measured
-from cutproof.reference_impl.simulated.pipeline_plan import MB
+from cutproof.reference_impl.simulated.pipelines.plan import MB
 from cutproof.reports.example_report import Figures
 from unit.harness.examples.pipelines.measured import MEASURED, THE_DOCUMENTS
 

@@ -14,7 +14,7 @@ from cutproof.harness.generate.systems import system_of, systems
 from cutproof.harness.reference_engine.graphs.run import run, run_and_judge
 from cutproof.properties.graphs.causality import GraphHistory, in_absolute_time
 from cutproof.properties.model.verdict import Holds, Violated
-from cutproof.reference_impl.simulated.graph_plan import Act, Beginning, Breach, Channel, System
+from cutproof.reference_impl.simulated.graphs.plan import Act, Beginning, Breach, Channel, System
 
 
 def _judged(systems: Iterable[System]) -> list[GraphHistory]:

@@ -23,7 +23,7 @@ from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.pipelines.crashing import Comparison, judge_comparison
 from cutproof.harness.reference_engine.pipelines.measures import MINUTE, PRESSURES, SECOND, WAYS
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
-from cutproof.reference_impl.simulated.pipeline_plan import MB
+from cutproof.reference_impl.simulated.pipelines.plan import MB
 from cutproof.reports.charts.curves import Chart
 from cutproof.reports.example_report import Figures
 from unit.harness.examples.pipelines.measured import MEASURED, THE_DOCUMENTS

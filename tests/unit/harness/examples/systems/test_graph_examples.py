@@ -20,7 +20,7 @@ from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.scenario.reading import FileError
 from cutproof.harness.scenario.system_files import FORMAT, SystemFile, read_system, system_schema, write_system
 from cutproof.properties.model.verdict import Holds
-from cutproof.reference_impl.simulated.graph_plan import Breach, Channel, System
+from cutproof.reference_impl.simulated.graphs.plan import Breach, Channel, System
 
 SCHEMA = Path(__file__).parents[5] / "docs" / "graph.schema.json"
 CORPUS = Path(__file__).parents[4] / "corpus" / "graphs"

@@ -7,7 +7,7 @@ import pytest
 
 from cutproof.harness.reference_engine.graphs.run import run, run_and_judge
 from cutproof.properties.model.verdict import Holds, Violated
-from cutproof.reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
+from cutproof.reference_impl.simulated.graphs.plan import Act, Beginning, Channel, System
 
 
 def _stream(records: int, takes_us: int) -> System:

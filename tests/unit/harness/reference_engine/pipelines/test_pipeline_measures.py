@@ -30,8 +30,8 @@ from cutproof.reference_impl.core.extensions.spilling import (
     Completeness,
     CopyProgress,
 )
-from cutproof.reference_impl.simulated.pipeline import spilling_of
-from cutproof.reference_impl.simulated.pipeline_plan import MB, Device, Pipeline
+from cutproof.reference_impl.simulated.pipelines.plan import MB, Device, Pipeline
+from cutproof.reference_impl.simulated.pipelines.world import spilling_of
 
 
 def test_at_once_takes_as_long_as_alignment_where_the_rates_are_equal() -> None:

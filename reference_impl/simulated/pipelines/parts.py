@@ -6,8 +6,8 @@ from collections import deque
 
 import msgspec
 
-from ..core.extensions.spilling import ChannelSpilling, Copy
-from .pipeline_plan import Stage
+from ...core.extensions.spilling import ChannelSpilling, Copy
+from .plan import Stage
 from .spill_store import Content, Pace, Read, SpillStore
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .loop import Loop
-from .pipeline_parts import Barrier, Checkpoint, Recovery
-from .pipeline_plan import Pipeline
+from ..loop import Loop
+from .parts import Barrier, Checkpoint, Recovery
+from .plan import Pipeline
 
 
 class PipelineCoordinator:

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.extensions.other_snapshots import ByTheClock, Stopping
-from ..core.protocol.chandy_lamport import (
+from ...core.extensions.other_snapshots import ByTheClock, Stopping
+from ...core.protocol.chandy_lamport import (
     ChannelName,
     Collector,
     Contribute,
@@ -22,9 +22,9 @@ from ..core.protocol.chandy_lamport import (
     SnapshotName,
     TakesPart,
 )
-from ..core.vocabulary.errors import InvalidGraph
-from .graph_plan import Act, Beginning, Breach, Channel, System, faults_of
-from .loop import Loop
+from ...core.vocabulary.errors import InvalidGraph
+from ..loop import Loop
+from .plan import Act, Beginning, Breach, Channel, System, faults_of
 
 CONTROL_US = 100
 """how long an order to stop, or to go on, takes"""

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from cutproof.harness.reference_engine.pipelines.run import judged
 from cutproof.reference_impl.core.extensions.spilling import Copy
 from cutproof.reference_impl.simulated.loop import Loop
-from cutproof.reference_impl.simulated.pipeline_plan import DEVICES, MB, Device, Pipeline, Stage
-from cutproof.reference_impl.simulated.spill_store import Pace, Series, SpillStore
+from cutproof.reference_impl.simulated.pipelines.plan import DEVICES, MB, Device, Pipeline, Stage
+from cutproof.reference_impl.simulated.pipelines.spill_store import Pace, Series, SpillStore
 
 SECOND = 1_000_000
 A, B = Copy(0, 0), Copy(0, 1)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..core.extensions.spilling import ChannelSpilling, Copy, Drop, FlushWrites, Free, PartComplete, Spill, SpillEffect
-from ..core.vocabulary.errors import InvalidGraph, ProtocolViolated
-from .loop import Loop
-from .pipeline_coordinator import PipelineCoordinator, Recoveries
-from .pipeline_parts import (
+from ...core.extensions.spilling import ChannelSpilling, Copy, Drop, FlushWrites, Free, PartComplete, Spill, SpillEffect
+from ...core.vocabulary.errors import InvalidGraph, ProtocolViolated
+from ..loop import Loop
+from .coordinator import PipelineCoordinator, Recoveries
+from .parts import (
     Barrier,
     Buffer,
     Checkpoint,
@@ -25,7 +25,7 @@ from .pipeline_parts import (
     Task,
     in_flight,
 )
-from .pipeline_plan import Pipeline, faults_of
+from .plan import Pipeline, faults_of
 from .reading_back import ReadingBack
 from .spill_store import Content, Series, SpillStore
 

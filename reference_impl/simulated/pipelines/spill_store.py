@@ -8,9 +8,9 @@ from functools import partial
 
 import msgspec
 
-from ..core.extensions.spilling import Copy
-from .loop import Loop
-from .pipeline_plan import Device
+from ...core.extensions.spilling import Copy
+from ..loop import Loop
+from .plan import Device
 
 Content = tuple[int, int]
 """the source of a buffer, and its place there"""

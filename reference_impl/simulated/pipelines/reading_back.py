@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from .pipeline_parts import Buffer, PipelineChannel, Recovery
+from .parts import Buffer, PipelineChannel, Recovery
 from .spill_store import Content
 
 

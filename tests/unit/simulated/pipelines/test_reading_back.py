@@ -19,9 +19,9 @@ from cutproof.reference_impl.core.extensions.spilling import (
     CopyProgress,
     Way,
 )
-from cutproof.reference_impl.simulated.pipeline_parts import Recovery
-from cutproof.reference_impl.simulated.pipeline_plan import MB, Device, Pipeline, Stage
-from cutproof.reference_impl.simulated.spill_store import Read
+from cutproof.reference_impl.simulated.pipelines.parts import Recovery
+from cutproof.reference_impl.simulated.pipelines.plan import MB, Device, Pipeline, Stage
+from cutproof.reference_impl.simulated.pipelines.spill_store import Read
 
 SECOND = 1_000_000
 CRASH = 14 * SECOND

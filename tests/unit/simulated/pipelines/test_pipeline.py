@@ -24,8 +24,8 @@ from cutproof.reference_impl.core.extensions.spilling import (
     spilling_after,
 )
 from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
-from cutproof.reference_impl.simulated.pipeline import MakeSpilling, PipelineWorld
-from cutproof.reference_impl.simulated.pipeline_plan import DEVICES, MB, Device, Pipeline, Stage
+from cutproof.reference_impl.simulated.pipelines.plan import DEVICES, MB, Device, Pipeline, Stage
+from cutproof.reference_impl.simulated.pipelines.world import MakeSpilling, PipelineWorld
 
 SECOND = 1_000_000
 WAYS = {

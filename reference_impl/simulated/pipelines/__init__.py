@@ -1,0 +1,1 @@
+"""Pipelines of bytes: how long it takes to spill data in flight, and to read it back."""
