@@ -100,7 +100,7 @@ class TaskBuilder:
     ) -> tuple[TaskSpec, Config, Parts, Work, Reading, InputEventTime, Unaligned | None]:
         """What every task with inputs is made of."""
         parts = self._parts
-        event_time = InputEventTime(len(spec.gates), parts.watermarks, timed)
+        event_time = InputEventTime(len(spec.input_channels), parts.watermarks, timed)
         return spec, self._config, parts, work, Reading(spec, parts), event_time, self._in_flight(spec)
 
     # -- extensions ------------------------------------------------------------------
@@ -121,10 +121,10 @@ class TaskBuilder:
 
     def _keeps_logs(self, spec: TaskSpec) -> bool:
         config = self._config
-        return config.keeps_logs and (spec.overtaken or (config.recovers_from_logs and bool(spec.gates)))
+        return config.keeps_logs and (spec.overtaken or (config.recovers_from_logs and bool(spec.input_channels)))
 
     def _ledger(self, spec: TaskSpec) -> Ledger:
         config, parts = self._config, self._parts
         folder = parts.naming.logs(spec.job, spec.task, spec.channels_of or spec.attempt)
-        logs = [f"{folder}/{channel}" for channel, _ in enumerate(spec.gates)]
+        logs = [f"{folder}/{channel}" for channel in spec.input_channels]
         return Ledger(logs, parts.persisting, config.spill_after_us * (config.spilling == "buffer-timeout"))

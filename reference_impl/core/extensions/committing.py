@@ -233,7 +233,7 @@ class GlobalCommitter:
 
     def __init__(self, spec: TaskSpec) -> None:
         self._held = Committables()
-        self._settled = dict.fromkeys(range(len(spec.gates)), NO_CHECKPOINT)
+        self._settled = dict.fromkeys(spec.input_channels, NO_CHECKPOINT)
         """by channel that has not ended: the checkpoint up to which all committables have come"""
 
     @property

@@ -28,6 +28,11 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     """of each of the operator's inputs"""
 
     @property
+    def input_channels(self) -> range:
+        """The input channels, by number."""
+        return range(len(self.gates))
+
+    @property
     def all_outputs(self) -> tuple[int, ...]:
         """The output channels, by number."""
         if len(self.outputs) == 1:

@@ -315,9 +315,9 @@ class InputTask(Task):
         self.holds_end = holds_end
         self.clocked = timers is not None and timers.clocked
         self.publishes = committables is not None and committables.publishes
-        self._unfinished_channels = list(range(len(spec.gates)))
+        self._unfinished_channels = list(spec.input_channels)
         """channels whose sender has not finished"""
-        self._unended = len(spec.gates)
+        self._unended = len(spec.input_channels)
         """channels in which data may follow"""
         self._triggered: tuple[CheckpointId, ...] = ()
         """checkpoints that the coordinator triggered here, before the task had seen the ends of all senders"""
