@@ -14,6 +14,7 @@ from typing import Any
 from ..decisions.parts import Parts
 from ..extensions.enumerator import SplitAssignment
 from ..extensions.local_recovery import check as check_local
+from ..extensions.shared_files import SharedFiles
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoint_coordinator import CheckpointCoordinator
@@ -120,6 +121,7 @@ class Coordinator:
             ends=self.ends,
             snapshots=self.snapshots,
             enumerator_states=self._splits.states if self._has_splits else dict,
+            files=lambda holders: SharedFiles(job, config, parts.increments, holders),
         )
         life = self._life = JobLife()
         records = self._records = JobRecords(job, self.attempts, self.checkpoints, self.snapshots)

@@ -5,21 +5,20 @@ central coordinator that injects barriers into the sources.  That each task ackn
 coordinator thereby learns that all are there, is from Flink's documentation of its checkpointing; Chandy and Lamport
 (1985) leave open how the parts of a snapshot are collected.
 
-A checkpoint is *pending* from the moment at which it gets its id, before the tasks are
-triggered, until every expected task has acknowledged.  Then its record is *being
-stored*.  Once that is durable the checkpoint is complete, and *retained* until newer
-ones subsume it.  A checkpoint that is given up leaves handles behind; their snapshots
-are discarded, even if they come late.
+A checkpoint is *pending* from the moment at which it gets its id, before the tasks are triggered, until every expected
+task has acknowledged.  Then its record is *being stored*.  Once that is durable the checkpoint is complete, and
+*retained* until newer ones subsume it.  A checkpoint that is given up leaves handles behind; their snapshots are
+discarded, even if they come late.
 
-The plan of a checkpoint says which tasks take part and which start it (FIN-1).  A task
-that has finished takes no part.  A task whose senders have all finished is triggered
-by the coordinator.  A task that finishes while a checkpoint is pending counts as
-finished in it, once all its senders do (FIN-8).
+The plan of a checkpoint says which tasks take part and which start it (FIN-1).  A task that has finished takes no part.
+A task whose senders have all finished is triggered by the coordinator.  A task that finishes while a checkpoint is
+pending counts as finished in it, once all its senders do (FIN-8).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -38,7 +37,6 @@ from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
 from ..vocabulary.notes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
 from ..vocabulary.state import TaskState
-from .shared_files import SharedFiles
 from .task_tracking import Attempts, TaskEnds
 
 
@@ -231,6 +229,20 @@ class BeingStored(msgspec.Struct, frozen=True):
     record: CompletedSnapshot
 
 
+class FileCounts(Protocol):
+    """The files that snapshots share (ABS-9); see `shared_files`."""
+
+    in_use: bool
+
+    def base_of(self, name: str, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None: ...
+
+    def let_go(self, files: Iterable[Handle]) -> None: ...
+
+    def unneeded(self) -> tuple[Handle, ...]: ...
+
+    def given_up(self, files: Sequence[Handle]) -> tuple[Handle, ...]: ...
+
+
 class Checkpoints:
     """The checkpoints of one job; each method returns the effects of one change."""
 
@@ -246,8 +258,10 @@ class Checkpoints:
         ends: TaskEnds,
         snapshots: RetainedSnapshots,
         enumerator_states: Callable[[], EnumeratorStates],
+        files: Callable[[Callable[[], Sequence[Holder]]], FileCounts],
     ) -> None:
-        """`enumerator_states` gives the states of the job's enumerators at present, if it has any."""
+        """`enumerator_states` gives the states of the job's enumerators at present, if it has any.  `files` makes what
+        counts the files of snapshots, given everybody who needs some."""
         self._job = job
         self._graph = graph
         self._config = config
@@ -264,7 +278,7 @@ class Checkpoints:
         self._under_way = 0
         """the checkpoints, pending or being stored, that no user requested"""
         self._failed_in_a_row = 0
-        self._files = SharedFiles(job, config, parts.increments, self._holders)
+        self._files = files(self._holders)
         self._leftovers: dict[Handle, None] = {}
         """what may have been written for checkpoints that were given up"""
         self._still_needed: dict[Handle, None] = {}
