@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..scenario.model import AnyCommand, Savepoint, Scenario, StopWithSavepoint
+from ..scenario.model import AnyCommand, Savepoint, Scenario, StopWithSavepoint, format_of
 from .choices import Choices
 
 SHARE = 40
@@ -20,7 +20,7 @@ def with_formats(choices: Choices, scenario: Scenario) -> Scenario:
     engine = scenario.engine
     if engine.snapshot_store == "memory" or engine.guarantee == "at-most-once":
         return scenario
-    if choices.percent(SHARE):
+    if engine.snapshot_format == "canonical" and choices.percent(SHARE):
         engine = msgspec.structs.replace(
             engine,
             snapshot_format=choices.pick(("incremental", "incremental", "incremental", "native")),
@@ -32,6 +32,6 @@ def with_formats(choices: Choices, scenario: Scenario) -> Scenario:
 
 def _in_some_format(choices: Choices, command: AnyCommand) -> AnyCommand:
     """A savepoint of the job's own format, or of another."""
-    if not isinstance(command, Savepoint | StopWithSavepoint) or not choices.percent(SHARE):
+    if not isinstance(command, Savepoint | StopWithSavepoint) or format_of(command) or not choices.percent(SHARE):
         return command
     return msgspec.structs.replace(command, format=choices.pick(("canonical", "native", "incremental")))

@@ -1,4 +1,4 @@
-"""Group G, and P11 to P13: what incremental snapshots build on, and which of their files are deleted."""
+"""Group G, and P14 to P16: what incremental snapshots build on, and which of their files are deleted."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class NothingNewIsNothing(Increments):
 
 
 class NamesItsOwn(Increments):
-    """P11: a task acknowledges the files that it wrote, and not those to which its snapshot refers: the chain is cut
+    """P14: a task acknowledges the files that it wrote, and not those to which its snapshot refers: the chain is cut
     where the older ones are deleted."""
 
     def acknowledged(self, filed: Filed) -> tuple[Handle, ...]:
@@ -119,7 +119,7 @@ class NamesItsOwn(Increments):
 
 
 class CountsOneForTwo(Increments):
-    """P12: a file that two snapshots need is counted once; the first that is gone takes it along."""
+    """P15: a file that two snapshots need is counted once; the first that is gone takes it along."""
 
     def deletable(self, let_go: Sequence[Handle], counted: Mapping[Handle, int]) -> tuple[Handle, ...]:
         self.reached = self.reached or any(counted.get(file) == 1 for file in let_go)
@@ -127,7 +127,7 @@ class CountsOneForTwo(Increments):
 
 
 class DeletesByAge(Increments):
-    """P13: a file that was written two checkpoints before another one counts as old, and is deleted."""
+    """P16: a file that was written two checkpoints before another one counts as old, and is deleted."""
 
     def deletable(self, let_go: Sequence[Handle], counted: Mapping[Handle, int]) -> tuple[Handle, ...]:
         ages = {file: int(found[1]) for file in (*let_go, *counted) if (found := re.search(r"/chk-(\d+)/", file))}
@@ -187,21 +187,21 @@ DEFECTS = (
         replacements=lambda: {"increments": NothingNewIsNothing()},
     ),
     Defect(
-        id="P11",
+        id="P14",
         upstream="FLIP-47 (incremental)",
         title="an increment does not say to which older files it refers",
         invariant="restored-state",
         replacements=lambda: {"increments": NamesItsOwn()},
     ),
     Defect(
-        id="P12",
+        id="P15",
         upstream="FLIP-47 (incremental)",
         title="a reference is counted once for two",
         invariant="restored-state",
         replacements=lambda: {"increments": CountsOneForTwo()},
     ),
     Defect(
-        id="P13",
+        id="P16",
         upstream="FLIP-47 (incremental)",
         title="shared files are deleted by age",
         invariant="restored-state",

@@ -49,6 +49,13 @@ SIMULATED = {
     "F12": "file missing",
     "F13": "unexplained failure",
     "F16": "record never read",
+    "G02": "file missing",
+    "G03": "file missing",
+    "G05": "unexplained failure",
+    "G07": "file missing",
+    "G11": "state differs",
+    "G13": "file missing",
+    "G16": "state differs",
     "H01": "state differs",
     "H04": "state differs",
     "H06": "lost row",
@@ -119,12 +126,15 @@ SIMULATED = {
     "P11": "not restored",
     "P12": "another snapshot restored",
     "P13": "file missing",
+    "P14": "file missing",
+    "P15": "file missing",
+    "P16": "file missing",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
 misses it."""
 
-NOT_ON_PROCESSES = ("H08", "H09", "H10", "I09", "L03", "L09", "P11")
+NOT_ON_PROCESSES = ("G02", "G13", "H08", "H09", "H10", "I09", "L03", "L09", "P11")
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 
 _OTHERWISE = {

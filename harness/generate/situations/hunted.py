@@ -24,6 +24,7 @@ from .endings import amid_the_end
 from .local import with_engine
 from .part_finished import with_first_short
 from .rescaling import with_rescaling
+from .shared_files import inherited_files, shared_files
 from .unaligned import Crowd, crowded_stage, killed
 
 BOUNDED = {"unbounded_percent": 0, "two_phase_percent": 0, "enumerated_percent": 0}
@@ -334,5 +335,7 @@ HUNTED: dict[str, Template] = {
     "laid-out-sparsely": laid_out_sparsely,
     "ended-unheard": ended_unnoticed,
     "given-meanwhile": given_meanwhile,
+    "shared-files": shared_files,
+    "inherited-files": inherited_files,
 }
 """the templates by name; `verify` draws them only if they are named"""
