@@ -25,7 +25,9 @@ def with_forks(choices: Choices, scenario: Scenario, *, percent: int = FORKED_PE
     Several snapshots are retained then, and the sources let their logs go, so that an older snapshot may lack
     something.
     """
-    if scenario.engine.guarantee == "at-most-once" or not choices.percent(percent):
+    if scenario.engine.guarantee == "at-most-once":  # it restores no snapshot; a crossed scenario may have a fork
+        return replace(scenario, commands=tuple(one for one in scenario.commands if not isinstance(one, Fork)))
+    if not choices.percent(percent):
         return scenario
     trims = scenario.engine.trims_logs or choices.percent(75)
     engine = replace(scenario.engine, retained_checkpoints=choices.pick((2, 3, 1)), trims_logs=trims)
