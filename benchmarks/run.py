@@ -84,6 +84,12 @@ def _stall(options: argparse.Namespace) -> list[Figure]:
     return stall.figures()
 
 
+def _formats(options: argparse.Namespace) -> list[Figure]:
+    import formats
+
+    return formats.figures()
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "simulator": _simulator,
     "verified": _verified,
@@ -93,6 +99,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "hunts": _hunts,
     "processes": _processes,
     "spread": _spread,
+    "formats": _formats,
     "stall": _stall,
 }
 

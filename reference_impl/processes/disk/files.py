@@ -130,7 +130,8 @@ class DiskFiles:
         """Write half of the first file under its final name; not synced, since the writer is about to die."""
         data = encode(state) if filed is None else encode_manifest(state, filed)
         name, data = first_file(handle, data, filed.new if filed is not None else ())
-        self.temporaries.place(self._temporary(handle, data[: len(data) // 2]), self.path(name))
+        target = self.path(name)
+        self.temporaries.place(self._temporary(handle, data[: len(data) // 2]), target)
         return name
 
     def read(self, handle: Handle) -> Loaded:

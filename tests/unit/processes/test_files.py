@@ -215,7 +215,7 @@ def test_a_folder_that_is_removed_before_the_rename_is_made_again(
     monkeypatch.setattr(os, "replace", late)
     write(files, HANDLE)
     assert removals == [0]
-    assert files.read(HANDLE) == STATE
+    assert files.read(HANDLE).state == STATE
 
 
 def test_a_folder_that_never_stays_is_given_up(files: DiskFiles, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from cutproof.reference_impl.core.vocabulary.causes import NotStored, StopFailed
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.events import Closure, CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.formats import Edit, Filed, KeyedEdit, file_of, text
+from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.driver.ports import Files, Jobs
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
@@ -143,3 +145,68 @@ def test_a_position_is_saved_unless_a_newer_attempt_reads_the_split(jobs: Jobs) 
     assert jobs.save_position(0, 8, attempt=2), "an older attempt that asks shuts nobody out"
     assert not jobs.save_position(0, 9, attempt=1)
     assert jobs.save_position(2, 1, attempt=1), "a split that nobody has read"
+
+
+# -- snapshots in several files --------------------------------------------------------------------------------------
+
+WHOLE = TaskState(positions={0: 7}, entries=[(0, 1, 5, 0), (0, 2, 6, 0)])
+FIRST, SECOND = Handle("job-1/chk-1/a-0-1"), Handle("job-1/chk-2/a-0-1")
+FULL = file_of(Handle(f"{FIRST}.entries-0"), KeyedEdit(entries=Edit(added=[(0, 1, 5, 0)])))
+MORE = file_of(Handle(f"{SECOND}.entries-1"), KeyedEdit(entries=Edit(added=[(0, 2, 6, 0)])))
+
+
+def write_chain(files: Files) -> str:
+    """Two incremental snapshots; what is read under the second one's handle."""
+    first = Filed(format="incremental", files=(FULL.file,), new=(FULL,))
+    files.finish(files.begin(FIRST, STATE, first))
+    second = Filed(format="incremental", files=(FULL.file, MORE.file), new=(MORE,))
+    return files.finish(files.begin(SECOND, STATE, second))
+
+
+def test_a_snapshot_in_several_files_is_read_as_a_whole(files: Files) -> None:
+    assert write_chain(files) == text(WHOLE)
+    loaded = files.read(SECOND)
+    assert (loaded.state, loaded.files) == (WHOLE, (FULL.file, MORE.file))
+    assert sorted(files.handles()) == sorted([FIRST, FULL.file.name, SECOND, MORE.file.name])
+
+
+def test_what_was_written_for_a_handle_is_found_by_its_name(files: Files) -> None:
+    write_chain(files)
+    write(files, "job-1/chk-2/a-0-12")
+    assert files.written_for(SECOND) == [MORE.file.name]
+    assert files.written_for(Handle("job-1/chk-9/a-0-1")) == []
+
+
+def test_a_file_to_which_a_snapshot_refers_is_named_if_it_is_missing(files: Files) -> None:
+    write_chain(files)
+    files.discard((FULL.file.name,), None)
+    with pytest.raises(CorruptSnapshot, match=f"{FULL.file.name}, to which {SECOND} refers, is not in the store"):
+        files.read(SECOND)
+
+
+def test_the_first_file_of_a_snapshot_is_the_one_that_is_torn(files: Files) -> None:
+    """Its manifest, which comes last, is then not there."""
+    filed = Filed(format="native", files=(FULL.file,), new=(FULL,))
+    assert files.tear(FIRST, STATE, filed) == FULL.file.name
+    assert files.handles() == [FULL.file.name]
+    assert files.tear(SECOND, STATE, Filed(format="native")) == SECOND
+
+
+def test_nothing_remains_of_a_draft_in_several_files_that_is_dropped(files: Files) -> None:
+    filed = Filed(format="native", files=(FULL.file,), new=(FULL,))
+    files.drop(files.begin(FIRST, STATE, filed))
+    assert files.handles() == []
+    if isinstance(files, DiskFiles):
+        assert files.unsynced() == []
+
+
+def test_what_one_store_has_written_the_other_reads(tmp_path: Path) -> None:
+    """Bytes and names are the same, so a snapshot of the simulator is one of processes."""
+    memory, disk = SnapshotFiles(), DiskFiles(tmp_path)
+    for store in (memory, disk):
+        write(store, "job-1/c", WHOLE)
+        write_chain(store)
+    on_disk = {Handle(handle): disk.path(handle).read_bytes() for handle in disk.handles()}
+    assert on_disk == memory.files
+    memory.files = on_disk
+    assert memory.read(SECOND).state == memory.read(Handle("job-1/c")).state == WHOLE

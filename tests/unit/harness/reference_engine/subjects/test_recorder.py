@@ -163,7 +163,14 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
         (h.CoordinatorUp, {}),
         (
             h.CommandIssued,
-            {"command": 5, "kind": "stop-with-savepoint", "drain": True, "checkpoint": None, "parallelism": {}}
+            {
+                "command": 5,
+                "kind": "stop-with-savepoint",
+                "drain": True,
+                "format": "",
+                "checkpoint": None,
+                "parallelism": {},
+            }
             | {"inserted": {}},
         ),
         (h.CommandReturned, {"command": 5, "checkpoint": 4, "error": "", "cause": None}),
