@@ -9,7 +9,17 @@ from ...faults.plan import AnyFault, AnyTrigger, AtAim, AtPoint, AtRest, AtTime,
 from ...faults.points import PHASES, POINTS
 from ...properties.model.verdict import Holds, Unknown, Verdict, Violated
 from ..scenario.layout import never_unaligned
-from ..scenario.model import AnyCommand, Cancel, Fork, Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
+from ..scenario.model import (
+    AnyCommand,
+    Cancel,
+    Fork,
+    Perturbation,
+    Resume,
+    Savepoint,
+    Scenario,
+    StopWithSavepoint,
+    format_of,
+)
 
 
 def time_in_words(time_us: int) -> str:
@@ -114,9 +124,9 @@ def _on_machines(fault: MachineFault) -> str:
 def command_in_words(command: AnyCommand) -> str:
     match command:
         case Savepoint(name=name):
-            return f"a savepoint{f' {name}' if name else ''} is requested"
+            return f"{_savepoint(command, name)} is requested"
         case StopWithSavepoint(drain=drain, name=name):
-            return f"the job is stopped with a savepoint{f' {name}' if name else ''}{' and drained' if drain else ''}"
+            return f"the job is stopped with {_savepoint(command, name)}{' and drained' if drain else ''}"
         case Cancel():
             return "the job is cancelled"
         case Resume(inserted=inserted) if inserted:
@@ -128,6 +138,12 @@ def command_in_words(command: AnyCommand) -> str:
             return f"from each retained snapshot another job is started beside{_widths(command.parallelism)}"
         case Fork():
             return f"another job is started beside{_from(command.snapshot)}{_widths(command.parallelism)}"
+
+
+def _savepoint(command: AnyCommand, name: str) -> str:
+    """The savepoint that a command requests, with its format if the command names one."""
+    kind = f"{named} " if (named := format_of(command)) else ""
+    return f"{'an' if kind.startswith('i') else 'a'} {kind}savepoint{f' {name}' if name else ''}"
 
 
 def _from(snapshot: str) -> str:
@@ -187,9 +203,12 @@ def engine_in_words(scenario: Scenario) -> str:
     engine = scenario.engine
     at_once = f", up to {engine.concurrent_checkpoints} at once" if engine.concurrent_checkpoints > 1 else ""
     where = "files" if engine.snapshot_store == "files" else "the coordinator's memory"
+    chain = f" (each {ordinal(engine.full_every)} full)" if engine.snapshot_format == "incremental" else ""
+    kind = "" if engine.snapshot_format == "canonical" else f"{engine.snapshot_format} "
     return (
         f"{engine.guarantee}, a checkpoint every {time_in_words(engine.checkpoint_interval_us)}{at_once}, "
-        f"{_ALIGNING[engine.alignment]}{_SPILLING[engine.spilling]}{engine.snapshot_mode} snapshots into {where}"
+        f"{_ALIGNING[engine.alignment]}{_SPILLING[engine.spilling]}"
+        f"{engine.snapshot_mode} {kind}snapshots{chain} into {where}"
     )
 
 

@@ -19,7 +19,7 @@ from ...faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ...properties.model.workload import AnyOperator, InputRecord, Topology, User, Window
 from ..scenario.checks import problems_of
 from ..scenario.layout import layout_of
-from ..scenario.model import Engine, Resume, Scenario
+from ..scenario.model import Engine, Resume, Savepoint, Scenario, StopWithSavepoint, format_of
 from . import reductions
 from .reductions import replace
 
@@ -255,6 +255,9 @@ def _plainer_engine(scenario: Scenario) -> Iterator[Scenario | None]:
     plain = Engine(guarantee=scenario.engine.guarantee, sink=scenario.engine.sink)
     if scenario.engine.committing != plain.committing:
         yield reductions.without_committers(scenario)
+    for index, command in enumerate(scenario.commands):
+        if isinstance(command, Savepoint | StopWithSavepoint) and format_of(command):
+            yield reductions.with_command(scenario, index, replace(command, format=msgspec.UNSET))
     if scenario.engine == plain:
         return
     yield replace(scenario, engine=plain)

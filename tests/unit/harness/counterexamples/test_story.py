@@ -26,7 +26,7 @@ from cutproof.harness.counterexamples.words import (
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import read_history, read_scenario
-from cutproof.harness.scenario.model import COMMANDS, Perturbation, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import COMMANDS, Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.harness.shrink.on_subject import fails_like
 from cutproof.harness.subject.names import subject_called
 from cutproof.properties.invariants.judge import judge
@@ -99,6 +99,15 @@ def test_what_ran() -> None:
         "source (12 records in 2 splits, 2 tasks), map (2 tasks), count (2 tasks), into a transactional sink (2 tasks)"
     )
     assert engine_in_words(chain()) == ("exactly-once, a checkpoint every 800 µs, asynchronous snapshots into files")
+    engine = msgspec.structs.replace(chain().engine, snapshot_format="incremental", full_every=3)
+    assert engine_in_words(msgspec.structs.replace(chain(), engine=engine)) == (
+        "exactly-once, a checkpoint every 800 µs, asynchronous incremental snapshots (each 3rd full) into files"
+    )
+    when = AtTime(at_us=1)
+    assert command_in_words(Savepoint(trigger=when, format="incremental")) == "an incremental savepoint is requested"
+    assert command_in_words(StopWithSavepoint(trigger=when, format="native")) == (
+        "the job is stopped with a native savepoint"
+    )
 
 
 def test_a_run_that_holds_is_described_in_order() -> None:
