@@ -202,12 +202,13 @@ _SPILLING = {
 def engine_in_words(scenario: Scenario) -> str:
     engine = scenario.engine
     at_once = f", up to {engine.concurrent_checkpoints} at once" if engine.concurrent_checkpoints > 1 else ""
+    kept = f"state in sorted files of {count_in_words(engine.memtable_entries, 'key')}, "
     where = "files" if engine.snapshot_store == "files" else "the coordinator's memory"
     chain = f" (each {ordinal(engine.full_every)} full)" if engine.snapshot_format == "incremental" else ""
     kind = "" if engine.snapshot_format == "canonical" else f"{engine.snapshot_format} "
     return (
         f"{engine.guarantee}, a checkpoint every {time_in_words(engine.checkpoint_interval_us)}{at_once}, "
-        f"{_ALIGNING[engine.alignment]}{_SPILLING[engine.spilling]}"
+        f"{_ALIGNING[engine.alignment]}{_SPILLING[engine.spilling]}{kept if engine.state_backend == 'lsm' else ''}"
         f"{engine.snapshot_mode} {kind}snapshots{chain} into {where}"
     )
 

@@ -175,6 +175,7 @@ PACED = (
     "alignment_timeout_us",
     "spill_after_us",
     "spill_flush_us",
+    "compaction_us",
 )
 """the durations of an engine that `squeezed` shortens: not the times that a record takes, nor the checkpoint timeout"""
 

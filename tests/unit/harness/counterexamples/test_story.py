@@ -108,6 +108,8 @@ def test_what_ran() -> None:
     assert command_in_words(StopWithSavepoint(trigger=when, format="native")) == (
         "the job is stopped with a native savepoint"
     )
+    in_files = replace(chain(), engine=replace(chain().engine, state_backend="lsm", memtable_entries=2))
+    assert engine_in_words(in_files).endswith("state in sorted files of 2 keys, asynchronous snapshots into files")
 
 
 def test_a_run_that_holds_is_described_in_order() -> None:
