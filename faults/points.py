@@ -16,7 +16,7 @@ POINTS: dict[str, str] = {
     "snapshot-taken": "a task has recorded its state and hands it to the store",
     "snapshot-persisted": "the store reports a task's snapshot durable",
     "memtable-flushed": "a task makes a sorted file of the memtable of its state",
-    "compacted": "the sorted files of a task's state are merged",
+    "files-compacted": "the sorted files of a task's state are merged",
     "ack-sent": "a task acknowledges a checkpoint",
     "end-of-data-sent": "a task sends into a channel that its input has ended",
     "end-of-partition-sent": "a task sends into a channel that it has finished",
@@ -42,7 +42,7 @@ POINTS: dict[str, str] = {
     "savepoint-requested": "a user requests a savepoint or a stop",
 }
 
-STATE_POINTS: tuple[str, ...] = ("memtable-flushed", "compacted")
+STATE_POINTS: tuple[str, ...] = ("memtable-flushed", "files-compacted")
 """Points that only a task reaches whose state is in files."""
 
 COORDINATOR_POINTS: tuple[str, ...] = (

@@ -20,7 +20,7 @@ PERCENT_OF_FAULTS = 30
 """how often one of these has a fault at a flush or a compaction, if one more is allowed"""
 PERCENT_OF_PERTURBATIONS = 25
 """how often one of these has a compaction that lasts longer"""
-_EARLY = {"memtable-flushed": 8, "compacted": 3}
+_EARLY = {"memtable-flushed": 8, "files-compacted": 3}
 """up to which occurrence a point is aimed at: most jobs reach it"""
 
 

@@ -48,9 +48,9 @@ def _compacted(runner: Filing, _: None) -> None:
         return
     if runner.paused:
         world.loop.after(world.settings.compaction_us, _compacted, runner)
-    elif world.points.reach("compacted", runner.name, "before", runner):
+    elif world.points.reach("files-compacted", runner.name, "before", runner):
         runner.deliver(Compacted())
-        world.points.reach("compacted", runner.name, "after", runner)
+        world.points.reach("files-compacted", runner.name, "after", runner)
 
 
 STATE_FILES: Mapping[type, Callable[[Any, Any], None]] = {MemtableFlushed: _flushed, Compact: _compact}

@@ -57,7 +57,7 @@ def test_state_in_files_is_restored(subject: Subject, workload: str, keyed: str,
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
-@pytest.mark.parametrize("point", ["memtable-flushed", "compacted"])
+@pytest.mark.parametrize("point", ["memtable-flushed", "files-compacted"])
 def test_a_task_may_die_at_a_flush_and_at_a_compaction(subject: Subject, point: str, side: str) -> None:
     trigger = AtPoint(point=point, task="count-0", occurrence=30 if point == "memtable-flushed" else 8, side=side)
     asked = scenario("orders", KillTask(trigger=trigger, task="count-0"))

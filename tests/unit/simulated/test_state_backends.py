@@ -48,7 +48,7 @@ def test_a_job_whose_state_is_in_files_restores_it(snapshot_mode: str, compactio
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
-@pytest.mark.parametrize("point", ["memtable-flushed", "compacted"])
+@pytest.mark.parametrize("point", ["memtable-flushed", "files-compacted"])
 def test_a_task_may_die_at_a_flush_and_at_a_compaction(point: str, side: str) -> None:
     trigger = at(point, 30 if point == "memtable-flushed" else 12, side)
     scenario = counting(faults=(KillTask(trigger=trigger, task="op0-0"),))
