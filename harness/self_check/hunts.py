@@ -31,7 +31,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "F01": ("unreadable-record",),
     "F03": ("crash-after-savepoint",),
     "F08": ("crash-after-savepoint",),
-    **dict.fromkeys(("G02", "G03", "G13"), ("shared-files",)),
+    **dict.fromkeys(("G02", "G03", "G13", "G18"), ("shared-files",)),
     "G07": ("inherited-files",),
     "H06": ("kept-to-the-end",),
     "I04": ("crash-after-reuse",),

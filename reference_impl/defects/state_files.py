@@ -52,7 +52,23 @@ class SameMemtable(StateFiles):
         return memtable, memtable
 
 
+class FillsGaps(StateFiles):
+    """G18: a new file takes the number behind those that are there: a snapshot may have another file of that name."""
+
+    def number(self, made: int, there: Sequence[int]) -> int:
+        number = max(there, default=-1) + 1
+        self.reached = self.reached or number != made
+        return number
+
+
 DEFECTS = (
+    Defect(
+        id="G18",
+        upstream="SPARK-43404 / 49770 / 47036",
+        title="a file of the same name with other content is taken for one that is stored",
+        invariant="consistent-cut",
+        replacements=lambda: {"state_files": FillsGaps()},
+    ),
     Defect(
         id="H08",
         upstream="leveldb#184 / rocksdb#2722",

@@ -55,8 +55,8 @@ class Codec:
 class LsmState(FiledState):
     """`name(number)` is the name of the store's `number`-th file."""
 
-    __slots__ = ("_codec", "_decisions", "_files", "_flushes", "_limits", "_memtable", "_merging", "_name", "_number",
-                 "_order")  # fmt: skip
+    __slots__ = ("_codec", "_decisions", "_files", "_flushes", "_limits", "_made", "_memtable", "_merging", "_name",
+                 "_numbers", "_order")  # fmt: skip
 
     def __init__(self, layout: Layout, name: Callable[[int], str], decisions: StateFiles, limits: Limits) -> None:
         self._codec = Codec(layout)
@@ -70,8 +70,10 @@ class LsmState(FiledState):
         """their names, the newest last"""
         self._merging: tuple[str, ...] = ()
         """the inputs of the compaction under way"""
-        self._number = 0
+        self._made = 0
         """how many files it has made"""
+        self._numbers: dict[str, int] = {}
+        """those of its files"""
         self._flushes = 0
 
     # -- as a mapping ------------------------------------------------------------------
@@ -131,12 +133,13 @@ class LsmState(FiledState):
         self._add(sealed)
         self._flushes += 1
 
-    def _add(self, pairs: Pairs) -> str:
-        name = self._name(self._number)
-        self._number += 1
+    def _add(self, pairs: Pairs) -> None:
+        number = self._decisions.number(self._made, list(self._numbers.values()))
+        name = self._name(number)
+        self._made += 1
         self._files[name] = Run(name, pairs)
+        self._numbers[name] = number
         self._order.append(name)
-        return name
 
     def take_flushes(self) -> int:
         flushes, self._flushes = self._flushes, 0
@@ -166,6 +169,7 @@ class LsmState(FiledState):
             pairs = {key: value for key, value in pairs.items() if value is not None}
         for name in inputs:
             del self._files[name]
+            self._numbers.pop(name, None)
         newer = self._order[place + len(inputs) :]
         del self._order[place:]
         if pairs:
@@ -190,6 +194,7 @@ class LsmState(FiledState):
     def _begin(self, runs: Iterable[Run]) -> None:
         self._memtable = {}
         self._files = {run.name: run for run in runs}
+        self._numbers = {}
         self._order = list(self._files)
         self._merging = ()
 

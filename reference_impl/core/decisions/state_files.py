@@ -15,6 +15,11 @@ Memtable = dict[bytes, bytes | None]
 class StateFiles(Part):
     """The decisions of an LSM store."""
 
+    def number(self, made: int, there: Sequence[int]) -> int:
+        """The number of a new file: how many the store has made.  The numbers that are `there` are fewer, once a
+        compaction has deleted some; a snapshot may still have those files, by name."""
+        return made
+
     def sealed(self, memtable: Memtable) -> tuple[Memtable, Memtable]:
         """The memtable that a flush writes, and the one that takes the next changes."""
         return memtable, {}
