@@ -87,6 +87,7 @@ class World:
         self.parts = parts
         self.detailed = observer.detailed
         self.loop = Loop()
+        self.loop.now = begins_from.at_us if begins_from is not None else 0
         self.points = Points()
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
@@ -143,7 +144,6 @@ class World:
 
     def fork(self, stores: Copied) -> None:
         """Submit a job from the snapshot that was copied from another world, and run until nothing is under way."""
-        self.loop.now = stores.at_us
         self.job_number = stores.job
         self.files.files.update(stores.files)
         self.jobs.trimmed.update(stores.trimmed)

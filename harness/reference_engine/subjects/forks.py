@@ -128,22 +128,23 @@ def answers(history: h.History) -> dict[int, int | None]:
 def up_to(history: h.History, checkpoint: int) -> h.History:
     """A copy of a history, as if this snapshot were the last that completed, and everything had ended with it.
 
-    Later snapshots, attempts and commands are left out, and so is what a task did after its part of the snapshot.  (But
-    not with at-least-once: a receiver may there have taken, before its part, what was sent after the sender's.)
-    Transactions that were sealed for later snapshots, or not at all, count as aborted.  Faults stay, since they may
-    have struck a transaction of this snapshot.
+    Later snapshots, attempts and commands are left out.  What a task did after its part of the snapshot stays, as that
+    of any attempt that has failed since.  But where a later attempt recovered in place, in channels of the attempt that
+    went on, it is left out as well.  Transactions that were sealed for later snapshots, or not at all, count as
+    aborted.  Faults stay, since they may have struck a transaction of this snapshot.
     """
     last = next(one for one in history.completed if one.checkpoint == checkpoint)
 
     issued = {one.command for one in history.journal if isinstance(one, h.CommandIssued) and one.order < last.order}
-    tails = history.guarantee == "at-least-once"
+    starts = (one for one in history.journal if isinstance(one, h.AttemptStarted))
+    went_on = any(one.in_place and one.attempt > last.attempt for one in starts)
 
     def before(entries: Iterable[E]) -> list[E]:
         return [_copied(one) for one in entries if one.attempt <= last.attempt]
 
     return msgspec.structs.replace(
         history,
-        runs=before(history.runs) if tails else [_cut(run, checkpoint) for run in before(history.runs)],
+        runs=[_cut(run, checkpoint) for run in before(history.runs)] if went_on else before(history.runs),
         channels=before(history.channels),
         stored=before(history.stored),
         completed=[one for one in history.completed if one.checkpoint <= checkpoint],
