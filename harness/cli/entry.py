@@ -31,6 +31,7 @@ VERBS: dict[str, str] = {
     "defects": "list the planted defects; run them and report which are caught",
     "pipeline": "list the pipelines that are run from outside; try one",
     "subject": "an adapter for your own engine: begin one, try it; list the subjects",
+    "snapshots": "snapshots that a run on processes has left: list, verify, convert, move, fork",
     "chaos": "the nightly job: a time budget, a bank of counterexamples",
     "doctor": "what this machine has, what it lacks and how to get it",
 }

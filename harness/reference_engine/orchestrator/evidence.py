@@ -13,6 +13,7 @@ import msgspec
 from ....faults.plan import kind_of
 from ....properties.model.history import History, Residue
 from ....properties.model.workload import Row
+from ....reference_impl.processes.configuration import STORE
 from ....reference_impl.processes.disk.journal import CorruptJournal
 from ...runtime.exit_codes import CutproofError, HarnessFailed, UsageError, one_line
 from ...scenario.files import write_scenario, write_whole
@@ -77,13 +78,15 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kept: msgspec.Raw
 
 
-def keep(evidence: Evidence, journals: Path, folder: Path) -> Path:
-    """Save a run whose processes have all ended.  The evidence is written last, so a folder that has it is complete.
-    Raises HarnessFailed."""
+def keep(evidence: Evidence, journals: Path, folder: Path, store: Path | None = None) -> Path:
+    """Save a run whose processes have all ended, with its store of snapshots.  The evidence is written last, so a
+    folder that has it is complete.  Raises HarnessFailed."""
     try:
         folder.mkdir(parents=True)
         body = msgspec.json.encode(Kept(evidence=evidence, journals=_listed(journals)))
         shutil.copytree(journals, folder / JOURNALS)
+        if store is not None:
+            shutil.copytree(store, folder / STORE)
         write_scenario(folder / SCENARIO, evidence.scenario)
         sealed = Sealed(checksum=zlib.crc32(body), kept=msgspec.Raw(body))
         write_whole(folder / EVIDENCE, msgspec.json.encode(sealed))

@@ -140,7 +140,7 @@ class ProcessesSubject:
         finally:
             orchestrator.close()
         if self.keep is not None:
-            self.saved = keep(evidence, run.config.journal, self.keep / run.config.run)
+            self.saved = keep(evidence, run.config.journal, self.keep / run.config.run, run.config.store)
         history = history_of(evidence, run.config.journal)
         run.close()
         return history

@@ -34,8 +34,10 @@ class DraftLost(EngineError):
 class Temporaries:
     """Files that are on their way to their place: unsynced, a loss of power takes them."""
 
+    FOLDER = "unsynced"
+
     def __init__(self, root: Path) -> None:
-        self.folder = root / "unsynced"
+        self.folder = root / self.FOLDER
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, task: str, data: bytes) -> Path:

@@ -68,6 +68,14 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[tuple[Handle, Path], ...] = ()
 
 
+def below(folder: Path, name: str) -> Path:
+    """The file or folder of a name with slashes; raises BadHandle: names come from files and from peers."""
+    parts = name.split("/")
+    if not all(part.isprintable() and 0 < len(part.encode()) < 256 and part not in (".", "..") for part in parts):
+        raise BadHandle(f"{name!r} is not a name within the store")
+    return folder.joinpath(*parts)
+
+
 def _writer(handle: Handle) -> str:
     """The task that a handle names; its last part holds the task and the attempt."""
     name = handle.rpartition("/")[2]
@@ -84,11 +92,8 @@ class DiskFiles:
         make_folders(self.snapshots, self.records)
 
     def path(self, handle: Handle) -> Path:
-        """Where a handle's bytes are; raises BadHandle: handles come from files and from peers."""
-        parts = handle.split("/")
-        if not all(part.isprintable() and 0 < len(part.encode()) < 256 and part not in (".", "..") for part in parts):
-            raise BadHandle(f"{handle!r} is not a name within the store")
-        return self.snapshots.joinpath(*parts)
+        """Where a handle's bytes are; raises BadHandle."""
+        return below(self.snapshots, handle)
 
     def begin(self, handle: Handle, state: TaskState, filed: Filed | None = None) -> Draft:
         self.path(handle)

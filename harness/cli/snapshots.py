@@ -1,0 +1,222 @@
+"""`cutproof snapshots`: the snapshots that a run on processes has left."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from ...reports.text import WIDTH
+from ...reports.words import plural
+from ..runtime.exit_codes import ExitCode, UsageError
+from ..runtime.progress import Progress
+from .options import progress_of
+from .output import Output
+
+if TYPE_CHECKING:
+    from ..reference_engine.snapshots.inventory import Change, ListedSnapshot, Report, ShownSnapshot
+
+COMMANDS = ("list", "show", "verify", "convert", "delete", "move", "fork")
+FORMATS = ("canonical", "native", "incremental")
+OF_ONE = ("show", "convert", "delete", "move", "fork")
+WITH_TARGET = ("move", "fork")
+WITH_FORMAT = ("convert", "fork")
+PAST = {
+    "convert": ("converted", ""),
+    "delete": ("deleted", ""),
+    "move": ("moved", "to"),
+    "fork": ("copied", "into"),
+}
+MOST_LINES = 10
+
+DESCRIPTION = """\
+Looks at the snapshots in the directory of a run on processes, and changes them. DIR is the
+folder of a saved run, or the store in it. A snapshot is named by its number, or `newest`.
+
+  list                  every snapshot: format, size, which others it refers to
+  show SNAPSHOT         its tasks and their files
+  verify                restores every state: is any file missing or altered?
+  convert SNAPSHOT      write it in another format (--to), all files anew and of its own
+  delete SNAPSHOT       delete it; files that another snapshot needs stay
+  move SNAPSHOT TARGET  move it with all its files into another directory
+  fork SNAPSHOT TARGET  copy it into a new directory, from which a job can begin
+
+No job may run in the directory meanwhile. A command that is interrupted changes nothing or
+everything; repeat it. The newest snapshot is neither deleted nor moved."""
+
+EXAMPLES = """\
+examples:
+  cutproof snapshots list ~/.local/state/cutproof/runs/ID
+  cutproof snapshots show runs/ID newest
+  cutproof snapshots convert runs/ID 4 --to canonical
+  cutproof snapshots fork runs/ID newest upgraded --to canonical
+
+exit codes: 0 done, or all is whole; 1 verify: some snapshot cannot be restored; 2 bad input,
+nothing was changed; 4 the disk failed"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", metavar="COMMAND", choices=COMMANDS, help=", ".join(COMMANDS))
+    parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of a saved run, or the store in it")
+    parser.add_argument("snapshot", metavar="SNAPSHOT", nargs="?", help="its number, or `newest`")
+    parser.add_argument("target", metavar="TARGET", nargs="?", type=Path, help="the other directory, of move and fork")
+    parser.add_argument("--to", metavar="FORMAT", choices=FORMATS, help=f"the format: {', '.join(FORMATS)}")
+
+
+def run(options: argparse.Namespace, output: Output) -> ExitCode:
+    _check(options)
+    try:
+        with progress_of(options) as progress:
+            report = _done(options, progress)
+    except PermissionError as error:
+        raise UsageError(f"no permission for {error.filename}") from error
+    _print(report, output)
+    output.result(report)
+    return ExitCode.VIOLATED if options.action == "verify" and not report.is_whole else ExitCode.HELD
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise UsageError for arguments that do not go with the command."""
+    action = options.action
+    words = f"cutproof snapshots {action} {options.folder}"
+    if action in OF_ONE and options.snapshot is None:
+        raise UsageError(f"name the snapshot: {words} SNAPSHOT{' TARGET' if action in WITH_TARGET else ''}")
+    if action in WITH_TARGET and options.target is None:
+        raise UsageError(f"name the other directory: {words} {options.snapshot} TARGET")
+    surplus = options.target if action not in WITH_TARGET else None
+    surplus = options.snapshot if action not in OF_ONE else surplus
+    if surplus is not None:
+        raise UsageError(f"{action} takes no {str(surplus)!r}; see `cutproof snapshots --help`")
+    if action == "convert" and options.to is None:
+        raise UsageError(f"name the format: {words} {options.snapshot} --to {'|'.join(FORMATS)}")
+    if action not in WITH_FORMAT and options.to is not None:
+        raise UsageError(f"{action} takes no --to; {' and '.join(WITH_FORMAT)} do")
+
+
+def _done(options: argparse.Namespace, progress: Progress) -> Report:
+    from ..reference_engine.snapshots import changes
+    from ..reference_engine.snapshots.directory import Directory, locked, root_of
+    from ..reference_engine.snapshots.inventory import report
+
+    root = root_of(options.folder)
+    action, named = options.action, options.snapshot
+    change = None
+    if action == "convert":
+        change = changes.convert(root, named, options.to, progress)
+    elif action == "delete":
+        change = changes.delete_snapshot(root, named)
+    elif action == "move":
+        change = changes.move(root, named, options.target, progress)
+    elif action == "fork":
+        change = changes.fork(root, named, options.target, options.to, progress)
+    with locked(root, alone=False):
+        directory = Directory(root)
+        shown = directory.number(named) if action == "show" else None
+        under_way = changes.unfinished(root)
+        return report(
+            directory,
+            action,
+            progress,
+            unfinished=f"{under_way.command} {under_way.snapshot}" if under_way is not None else None,
+            shown=shown,
+            change=change,
+            restoring=action == "verify",
+        )
+
+
+def _print(report: Report, output: Output) -> None:
+    if report.change is not None:
+        _print_change(report.command, report.change, output)
+    elif report.shown is not None:
+        _print_shown(report.shown, output)
+    else:
+        _print_list(report, output)
+    if report.unfinished is not None:
+        output.say(
+            _wrapped(
+                f"{report.unfinished} was interrupted: repeat it; the next command that changes {report.directory} "
+                "deletes what it has left."
+            )
+        )
+
+
+def _print_list(report: Report, output: Output) -> None:
+    header = ("id", "kind", "job", "format", "own bytes", "shared bytes", "refers to", "needed by", "")
+    output.table(header, [_line(one) for one in report.snapshots])
+    output.say()
+    _print_problems([problem for one in report.snapshots for problem in one.problems], output)
+    _print_problems([f"{one.file}: {one.problem}" for one in report.unreadable], output)
+    if report.newest is not None and not report.unreadable:
+        output.say(f"A recovery would choose {report.newest}.")
+    if report.unneeded_files:
+        files = plural(report.unneeded_files, "file")
+        output.say(f"No snapshot needs {files} of {report.unneeded_bytes:,} bytes.")
+    if report.command == "verify":
+        bad = sum(bool(one.problems) for one in report.snapshots) + len(report.unreadable)
+        of = plural(len(report.snapshots) + len(report.unreadable), "snapshot")
+        output.say(f"{bad} of {of} cannot be restored." if bad else f"Every state of {of} was restored.")
+
+
+def _line(one: ListedSnapshot) -> tuple[str, ...]:
+    return (
+        str(one.id),
+        one.kind,
+        str(one.job),
+        one.snapshot_format,
+        f"{one.own_bytes:,}",
+        f"{one.shared_bytes:,}",
+        _numbers(one.refers_to),
+        _numbers(one.referred_to_by),
+        "DAMAGED" if one.problems else "",
+    )
+
+
+def _print_problems(problems: Sequence[str], output: Output) -> None:
+    for problem in list(dict.fromkeys(problems))[:MOST_LINES]:
+        output.say(_wrapped(f"- {problem}"))
+    if len(problems) > MOST_LINES:
+        output.say(f"  and {len(problems) - MOST_LINES} more")
+
+
+def _print_shown(shown: ShownSnapshot, output: Output) -> None:
+    rows = [
+        (
+            part.task if at == 0 else "",
+            file.name,
+            file.kind,
+            f"{file.bytes:,}" if file.bytes is not None else "MISSING",
+            _numbers(file.shared_with),
+        )
+        for part in shown.parts
+        for at, file in enumerate(part.files)
+    ]
+    output.table(("task", "file", "holds", "bytes", "needed by"), rows)
+    output.say()
+    if shown.finished:
+        output.say(_wrapped(f"Finished tasks: {', '.join(shown.finished)}."))
+    if shown.increments:
+        output.say(f"It builds on {plural(shown.increments, 'earlier checkpoint')}.")
+    if shown.logs:
+        output.say(_wrapped(f"Logs of channels: {', '.join(shown.logs)}."))
+    _print_problems([file.problem for part in shown.parts for file in part.files if file.problem], output)
+
+
+def _print_change(command: str, change: Change, output: Output) -> None:
+    where = f" {PAST[command][1]} {change.target}" if change.target is not None else ""
+    if change.was_done:
+        output.say(f"Snapshot {change.snapshot} was {PAST[command][0]}{where} before; nothing was left to do.")
+        return
+    output.say(f"Snapshot {change.snapshot} is {PAST[command][0]}{where}.")
+    output.say(f"{plural(len(change.written), 'file')} written, {plural(len(change.deleted), 'file')} deleted.")
+    if change.kept:
+        output.say(f"{plural(len(change.kept), 'file')} stayed, since other snapshots need them.")
+
+
+def _numbers(found: Sequence[int]) -> str:
+    return ", ".join(map(str, found))
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))

@@ -1,0 +1,259 @@
+"""A directory of snapshots, as a run on processes leaves it: found, locked, and read without changing anything.
+
+What lies there may come from anybody.  It is decoded as data, only below the directory, and never executed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ....reference_impl.core.backends.stored import Loaded, read_snapshot
+from ....reference_impl.core.protocol.checkpoints import files_of
+from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.formats import Manifest, StateFile, read, read_file
+from ....reference_impl.core.vocabulary.ids import Handle
+from ....reference_impl.core.vocabulary.state import Ref, TaskState
+from ....reference_impl.processes.configuration import STORE
+from ....reference_impl.processes.disk.durable import unsealed
+from ....reference_impl.processes.disk.files import below
+from ....reference_impl.processes.disk.logs import DiskLogs
+from ...runtime.exit_codes import UsageError, one_line, shortened
+from ...scenario.reading import bytes_of, json_of
+
+T = TypeVar("T")
+
+SNAPSHOTS, RECORDS, LOGS = "snapshots", "records", "logs"
+LIMIT_BYTES = 1 << 30
+"""the largest size of one file"""
+CRC_BYTES = 9
+"""of the checksum and the space in front of a record"""
+NEWEST = "newest"
+
+_RECORD = re.compile(r"chk-(0|[1-9][0-9]{0,18})")
+_NAMED = re.compile(r"(?:chk-)?([0-9]{1,19})")
+
+
+class UnreadableRecord(msgspec.Struct, frozen=True):
+    """The record of a snapshot that cannot be read, so nobody knows which files that snapshot needs."""
+
+    id: int
+    file: str
+    problem: str
+
+
+def root_of(folder: Path) -> Path:
+    """The directory of snapshots that a user names: the folder itself, or the store of a saved run in it."""
+    for one in (folder, folder / STORE):
+        if all(os.path.isdir(one / name) for name in (SNAPSHOTS, RECORDS)):
+            return one
+    if not os.path.isdir(folder):
+        raise UsageError(
+            f"there is no directory {folder}; name the folder of a saved run, which `cutproof doctor` lists"
+        )
+    raise UsageError(
+        f"{folder} holds no snapshots: neither it nor a folder {STORE} in it has the folders {RECORDS} and {SNAPSHOTS}"
+    )
+
+
+@contextmanager
+def locked(root: Path, *, alone: bool) -> Iterator[None]:
+    """No other `cutproof snapshots` changes the directory meanwhile; `alone`: none reads it either.  The lock ends with
+    its process."""
+    descriptor = os.open(root, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"another `cutproof snapshots` works on {root}; repeat this command when that one has ended"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class Directory:
+    """The snapshots of a directory, as its records list them now."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        _demand_plain(root)
+        self.records: dict[int, CompletedSnapshot] = {}
+        """by number of the checkpoint, in order"""
+        self.unreadable: list[UnreadableRecord] = []
+        found = [
+            (int(match[1]), path) for path in (root / RECORDS).iterdir() if (match := _RECORD.fullmatch(path.name))
+        ]
+        for number, path in sorted(found):
+            try:
+                self.records[number] = _record(path, number)
+            except Exception as error:  # a file that was altered with its checksum may hold anything
+                self.unreadable.append(UnreadableRecord(number, str(path), said(error)))
+        self._manifests: dict[Handle, TaskState | Manifest] = {}
+
+    # -- which snapshots -----------------------------------------------------------------
+
+    @property
+    def newest(self) -> int | None:
+        """The snapshot that a recovery would choose, checkpoint or savepoint."""
+        return max(self.records, default=None)
+
+    def number(self, named: str) -> int:
+        """The number of the snapshot that a user names: `3`, `chk-3` or `newest`; it may be of none."""
+        if named == NEWEST:
+            if self.newest is None:
+                raise UsageError(f"{self.root} has no snapshot that can be read")
+            return self.newest
+        match = _NAMED.fullmatch(named)
+        if match is None:
+            raise UsageError(f"{named!r} names no snapshot; write its number, such as 3 or chk-3, or {NEWEST}")
+        return int(match[1])
+
+    def record(self, number: int) -> CompletedSnapshot:
+        """Raises UsageError if there is no such snapshot, or its record cannot be read."""
+        if number in self.records:
+            return self.records[number]
+        for one in self.unreadable:
+            if one.id == number:
+                raise UsageError(f"{one.file} cannot be read ({one.problem}); restore this file from a copy")
+        raise UsageError(f"{self.root} has no snapshot {number}; {self._has()}")
+
+    def _has(self) -> str:
+        numbers = list(self.records)
+        shown = ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
+        return f"it has {shown}" if numbers else "it has none"
+
+    def demand_readable(self) -> None:
+        """Raise UsageError if some record cannot be read: its snapshot may need any file."""
+        for one in self.unreadable:
+            raise UsageError(
+                f"{one.file} cannot be read ({one.problem}), and may need any file: nothing was changed; "
+                "restore this file from a copy, or remove it to give its snapshot up"
+            )
+
+    # -- which files ---------------------------------------------------------------------
+
+    def path(self, name: str) -> Path:
+        """Raises CorruptSnapshot for a name that would lead out of the directory."""
+        return below(self.root / SNAPSHOTS, name)
+
+    def log(self, name: str) -> Path:
+        """The folder of a log of a persistent channel; raises CorruptSnapshot as above."""
+        return below(self.root / LOGS, name)
+
+    def content(self, name: Handle) -> bytes | None:
+        """The bytes of a file; None if there is none."""
+        path = self.path(name)
+        return bytes_of(path, LIMIT_BYTES) if os.path.lexists(path) else None
+
+    def size(self, name: Handle) -> int | None:
+        """In bytes; None if the file is not there."""
+        try:
+            return self.path(name).stat().st_size
+        except (OSError, CorruptSnapshot):
+            return None
+
+    def needed(self, record: CompletedSnapshot) -> tuple[Handle, ...]:
+        """All files of a snapshot: those that its record names, and those that its manifests name."""
+        named = files_of([record])
+        manifested = [file.name for handle in record.handles.values() for file in self.files(handle)]
+        return tuple(dict.fromkeys((*named, *manifested)))
+
+    def files(self, handle: Handle) -> tuple[StateFile, ...]:
+        """The files that the manifest under a handle names; none if it is canonical, or cannot be read."""
+        try:
+            found = self.first(handle)
+        except CorruptSnapshot:
+            return ()
+        return found.files if isinstance(found, Manifest) else ()
+
+    @cached_property
+    def files_on_disk(self) -> tuple[Handle, ...]:
+        """In the order of their names."""
+        top = self.root / SNAPSHOTS
+        return tuple(Handle(path.relative_to(top).as_posix()) for path in sorted(top.rglob("*")) if path.is_file())
+
+    # -- what they hold ------------------------------------------------------------------
+
+    def first(self, handle: Handle) -> TaskState | Manifest:
+        """What the file under a handle holds: the whole state, or a manifest.  Raises CorruptSnapshot."""
+        if handle not in self._manifests:
+            found = self._tried(handle, lambda: read(self._demanded(handle)))
+            if isinstance(found, TaskState):
+                return found
+            self._manifests[handle] = found
+        return self._manifests[handle]
+
+    def check(self, file: StateFile) -> None:
+        """Raise CorruptSnapshot if a file is missing, or is not the one that was stored under its name."""
+        self._tried(file.name, lambda: read_file(file, self._demanded(file.name)))
+
+    def load(self, handle: Handle) -> Loaded:
+        """The whole state under a handle, from all its files; raises CorruptSnapshot, which names the file."""
+        try:
+            return read_snapshot(handle, self.content)
+        except CorruptSnapshot:
+            raise
+        except Exception as error:  # as above
+            raise CorruptSnapshot(f"{handle}: {said(error)}") from None
+
+    def lacking(self, state: TaskState) -> list[str]:
+        """What the logs lack to which a state refers."""
+        refs = [ref for refs in state.spilled.values() for ref in refs if ref.end > ref.first]
+        return [problem for ref in refs if (problem := self._lacks(ref))]
+
+    def _lacks(self, ref: Ref) -> str:
+        try:
+            self.log(ref.log)
+            found = DiskLogs(self.root, whole_files=False).read(ref)
+        except (CorruptSnapshot, OSError) as error:
+            return f"the log {ref.log}: {said(error)}"
+        return "" if found else f"the log {ref.log} has nothing of the elements {ref.first} to {ref.end - 1}"
+
+    def _demanded(self, name: Handle) -> bytes:
+        data = self.content(name)
+        if data is None:
+            raise CorruptSnapshot("it is missing")
+        return data
+
+    def _tried(self, name: Handle, action: Callable[[], T]) -> T:
+        try:
+            return action()
+        except Exception as error:
+            raise CorruptSnapshot(f"{name}: {said(error)}") from None
+
+
+def said(error: Exception) -> str:
+    """What is wrong with a file, in one line."""
+    return shortened(str(error)) if isinstance(error, CorruptSnapshot) else one_line(error)
+
+
+def _record(path: Path, number: int) -> CompletedSnapshot:
+    data = bytes_of(path, LIMIT_BYTES)
+    json_of(data[CRC_BYTES:], str(path))
+    record = unsealed(data, CompletedSnapshot, path.name)
+    if record.checkpoint != number:
+        raise CorruptSnapshot(f"{path.name}: it is the record of checkpoint {record.checkpoint}")
+    return record
+
+
+def _demand_plain(root: Path) -> None:
+    """Raise UsageError for a link, a pipe or a device in the directory: they would lead out of it, or never end."""
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)
+            mode = os.lstat(path).st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                what = "a link" if stat.S_ISLNK(mode) else "neither a file nor a folder"
+                raise UsageError(f"{path} is {what}, which no run leaves in its store; remove it")

@@ -1,0 +1,278 @@
+"""What a directory of snapshots holds: each snapshot, its files, and who needs them too (SNAP-3).
+
+A file that several snapshots need is *shared*, any other is the snapshot's *own*.  The oldest snapshot that needs a
+file counts as its writer; a newer one that needs it *refers to* that snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.formats import CANONICAL, Manifest
+from ....reference_impl.core.vocabulary.ids import Handle
+from ...runtime.progress import Progress
+from .directory import Directory, UnreadableRecord, said
+
+FORMAT = "cutproof-snapshots/1"
+CHECKPOINT, SAVEPOINT = "checkpoint", "savepoint"
+
+
+class ListedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot in the list.  `problems` has what keeps it from being restored, by file."""
+
+    id: int
+    kind: str
+    job: int
+    attempt: int
+    snapshot_format: str
+    ending: str | None
+    """how its job ended with it: finish, stop or drain; null if the job went on"""
+    tasks: int
+    """how many have a state in it"""
+    files: int
+    own_bytes: int
+    shared_bytes: int
+    refers_to: list[int]
+    referred_to_by: list[int]
+    problems: list[str]
+
+
+class ShownFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a snapshot."""
+
+    name: str
+    kind: str
+    """under the task's handle: canonical, or manifest; any other: entries or sorted"""
+    bytes: int | None
+    """null: it is missing"""
+    shared_with: list[int]
+    """the other snapshots that need it"""
+    problem: str
+    """"" if it is whole"""
+
+
+class ShownTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task's part of a snapshot; its first file is that under its handle."""
+
+    task: str
+    finished: bool
+    """the task had finished, and this is its last state"""
+    files: list[ShownFile]
+
+
+class ShownSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of one snapshot."""
+
+    parallelism: dict[str, int]
+    key_groups: int
+    finished: list[str]
+    increments: int
+    """how many checkpoints it builds on, one on the other"""
+    logs: list[str]
+    """the logs of persistent channels to which it refers"""
+    parts: list[ShownTask]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command has changed."""
+
+    snapshot: int
+    target: str | None
+    """the directory into which it was moved or forked"""
+    written: list[str]
+    deleted: list[str]
+    kept: list[str]
+    """files of the snapshot that stay, because other snapshots need them"""
+    was_done: bool
+    """an earlier command, which was perhaps interrupted, had done this already"""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What `cutproof snapshots --json` prints (cutproof-snapshots/1)."""
+
+    format: str = FORMAT
+    command: str
+    directory: str
+    newest: int | None
+    """the snapshot that a recovery would choose"""
+    snapshots: list[ListedSnapshot]
+    unreadable: list[UnreadableRecord]
+    unneeded_files: int
+    """files that no snapshot needs"""
+    unneeded_bytes: int
+    unfinished: str | None
+    """the command that was interrupted; the next one that changes the directory ends it"""
+    shown: ShownSnapshot | None = None
+    """of `show`"""
+    change: Change | None = None
+    """of `convert`, `delete`, `move` and `fork`"""
+
+    @property
+    def is_whole(self) -> bool:
+        """Every snapshot can be restored."""
+        return not self.unreadable and not any(one.problems for one in self.snapshots)
+
+
+class Inventory:
+    """All files of a directory, each examined once."""
+
+    def __init__(self, directory: Directory, progress: Progress) -> None:
+        self._directory = directory
+        self._needed = {number: directory.needed(one) for number, one in directory.records.items()}
+        self.needed_by: dict[Handle, list[int]] = {}
+        """by file: the snapshots that need it, in order"""
+        for number, names in self._needed.items():
+            for name in names:
+                self.needed_by.setdefault(name, []).append(number)
+        self._problems: dict[Handle, str] = {}
+        """by file that is not whole"""
+        progress.step(f"reading {directory.root.name}", len(self.needed_by))
+        done = 0
+        for record in directory.records.values():
+            for handle in record.handles.values():
+                done += self._examine(handle)
+                progress.advance(min(done, len(self.needed_by)))
+
+    def _examine(self, handle: Handle) -> int:
+        """Look at the file under a handle and at those that it names; returns how many there are."""
+        try:
+            found = self._directory.first(handle)
+        except CorruptSnapshot as error:
+            self._problems[handle] = said(error)
+            return 1
+        for file in found.files if isinstance(found, Manifest) else ():
+            if file.name not in self._problems:
+                try:
+                    self._directory.check(file)
+                except CorruptSnapshot as error:
+                    self._problems[file.name] = said(error)
+        return 1 + (len(found.files) if isinstance(found, Manifest) else 0)
+
+    def restore_all(self, progress: Progress) -> dict[int, list[str]]:
+        """Read the whole state of every task, as a restore does; the problems that only this shows, by snapshot."""
+        found: dict[int, list[str]] = {}
+        progress.step("restoring every snapshot", len(self._directory.records))
+        for at, (number, record) in enumerate(self._directory.records.items()):
+            progress.advance(at)
+            problems: list[str] = []
+            for task, handle in record.handles.items():
+                named = tuple(file.name for file in self._directory.files(handle))
+                if not self._problems.get(handle) and named != record.files.get(task, ()):
+                    problems.append(f"{handle} names other files than the record chk-{number}")
+                try:
+                    problems += self._directory.lacking(self._directory.load(handle).state)
+                except CorruptSnapshot as error:
+                    problems.append(said(error))
+            found[number] = list(dict.fromkeys(problems))
+        return found
+
+    def listed(self) -> list[ListedSnapshot]:
+        return [self._listed(number, record) for number, record in self._directory.records.items()]
+
+    def _listed(self, number: int, record: CompletedSnapshot) -> ListedSnapshot:
+        names = self._needed[number]
+        shared = [name for name in names if len(self.needed_by[name]) > 1]
+        own = [name for name in names if len(self.needed_by[name]) == 1]
+        return ListedSnapshot(
+            id=number,
+            kind=SAVEPOINT if record.savepoint else CHECKPOINT,
+            job=record.job,
+            attempt=record.attempt,
+            snapshot_format=record.format,
+            ending=record.ending.value if record.ending is not None else None,
+            tasks=len(record.handles),
+            files=len(names),
+            own_bytes=self._bytes(own),
+            shared_bytes=self._bytes(shared),
+            refers_to=self._others(number, [self.needed_by[name][0] for name in shared]),
+            referred_to_by=self._others(
+                number,
+                [other for name in shared if self.needed_by[name][0] == number for other in self.needed_by[name]],
+            ),
+            problems=[self._problems[name] for name in names if name in self._problems],
+        )
+
+    def _bytes(self, names: Sequence[Handle]) -> int:
+        return sum(self._directory.size(name) or 0 for name in names)
+
+    @staticmethod
+    def _others(number: int, found: Sequence[int]) -> list[int]:
+        return sorted({other for other in found if other != number})
+
+    def shown(self, number: int) -> ShownSnapshot:
+        record = self._directory.record(number)
+        return ShownSnapshot(
+            parallelism=record.parallelism,
+            key_groups=record.key_groups,
+            finished=list(record.finished),
+            increments=record.increments,
+            logs=list(record.logs),
+            parts=[
+                ShownTask(task=task, finished=task in record.finished, files=self._files(number, handle))
+                for task, handle in record.handles.items()
+            ],
+        )
+
+    def _files(self, number: int, handle: Handle) -> list[ShownFile]:
+        kinds = {handle: self._kind(handle), **{file.name: file.kind for file in self._directory.files(handle)}}
+        return [
+            ShownFile(
+                name=name,
+                kind=kind,
+                bytes=self._directory.size(name),
+                shared_with=self._others(number, self.needed_by.get(name, [])),
+                problem=self._problems.get(name, ""),
+            )
+            for name, kind in kinds.items()
+        ]
+
+    def _kind(self, handle: Handle) -> str:
+        try:
+            found = self._directory.first(handle)
+        except CorruptSnapshot:
+            return "unreadable"
+        return "manifest" if isinstance(found, Manifest) else CANONICAL
+
+    @property
+    def unneeded(self) -> list[Handle]:
+        """The files that no readable record needs."""
+        return [name for name in self._directory.files_on_disk if name not in self.needed_by]
+
+
+def report(
+    directory: Directory,
+    command: str,
+    progress: Progress,
+    *,
+    unfinished: str | None,
+    shown: int | None = None,
+    change: Change | None = None,
+    restoring: bool = False,
+) -> Report:
+    """What a command reports of a directory.  `shown`: the snapshot whose parts are wanted; `restoring`: every state is
+    read as a whole."""
+    inventory = Inventory(directory, progress)
+    snapshots = inventory.listed()
+    if restoring:
+        problems = inventory.restore_all(progress)
+        snapshots = [
+            msgspec.structs.replace(one, problems=list(dict.fromkeys((*one.problems, *problems[one.id]))))
+            for one in snapshots
+        ]
+    unneeded = inventory.unneeded
+    return Report(
+        command=command,
+        directory=str(directory.root),
+        newest=directory.newest,
+        snapshots=snapshots,
+        unreadable=directory.unreadable,
+        unneeded_files=len(unneeded),
+        unneeded_bytes=sum(directory.size(name) or 0 for name in unneeded),
+        unfinished=unfinished,
+        shown=inventory.shown(shown) if shown is not None else None,
+        change=change,
+    )
