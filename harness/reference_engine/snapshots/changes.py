@@ -97,7 +97,7 @@ class Changing:
         self._temporaries.settle(self._temporaries.write(TOOL, data), path, self.root / top)
 
     def store(self, record: CompletedSnapshot) -> None:
-        self._files.store(record)
+        self.put(RECORDS, self.root / RECORDS / f"chk-{record.checkpoint}", sealed(record))
         self.directory = Directory(self.root)
 
     def forget(self, number: int) -> None:

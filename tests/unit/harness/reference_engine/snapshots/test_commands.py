@@ -1,0 +1,289 @@
+"""`cutproof snapshots` on directories that the engine wrote: what is shown, and what each command leaves."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cutproof.harness.cli.entry import main
+from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
+from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, states, tool, tree
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return left_by_a_job(tmp_path_factory.mktemp("made") / "store")
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "store")
+
+
+def numbers(root: Path, kind: str = "") -> list[int]:
+    """The snapshots of a kind, oldest first."""
+    return [one["id"] for one in listed(root) if not kind or one["kind"] == kind]
+
+
+def listed(root: Path) -> list[dict[str, Any]]:
+    code, found, _ = tool("list", root)
+    assert code == 0
+    return found["snapshots"]  # type: ignore[no-any-return]
+
+
+def formats(root: Path) -> dict[int, str]:
+    return {one["id"]: one["snapshot_format"] for one in listed(root)}
+
+
+# -- what is shown -------------------------------------------------------------------
+
+
+def test_the_list_says_who_refers_to_whom(root: Path) -> None:
+    first, *later = [one for one in listed(root) if one["kind"] == "checkpoint"]
+    assert first["refers_to"] == []
+    assert first["referred_to_by"] == [one["id"] for one in later]
+    assert all(first["id"] in one["refers_to"] for one in later)
+    assert first["shared_bytes"] > 0
+
+
+def test_a_savepoint_between_them_shares_nothing(root: Path) -> None:
+    (savepoint,) = [one for one in listed(root) if one["kind"] == "savepoint"]
+    assert savepoint["snapshot_format"] == "canonical"
+    assert (savepoint["shared_bytes"], savepoint["refers_to"], savepoint["referred_to_by"]) == (0, [], [])
+
+
+def test_bytes_are_those_on_the_disk(root: Path) -> None:
+    _, found, _ = tool("list", root)
+    shared = {
+        file["name"]: file["bytes"]
+        for number in numbers(root)
+        for part in tool("show", root, number)[1]["shown"]["parts"]
+        for file in part["files"]
+    }
+    on_disk = sum(path.stat().st_size for path in (root / "snapshots").rglob("*") if path.is_file())
+    assert sum(shared.values()) == on_disk - found["unneeded_bytes"]
+
+
+def test_the_newest_is_what_a_recovery_would_choose(root: Path) -> None:
+    assert tool("list", root)[1]["newest"] == max(int(one.checkpoint) for one in DiskFiles(root).listed())
+
+
+def test_show_names_the_files_of_each_task(root: Path) -> None:
+    newest = numbers(root)[-1]
+    shown = tool("show", root, "newest")[1]["shown"]
+    record = DiskFiles(root).listed()[-1]
+    assert {part["task"]: part["files"][0]["name"] for part in shown["parts"]} == record.handles
+    (counted,) = [part for part in shown["parts"] if part["task"] == "op0-0"]
+    assert [file["kind"] for file in counted["files"]] == ["manifest"] + ["entries"] * (len(counted["files"]) - 1)
+    assert tuple(file["name"] for file in counted["files"][1:]) == record.files["op0-0"]
+    assert all(newest not in file["shared_with"] for file in counted["files"])
+    assert shown["increments"] == record.increments > 0
+
+
+def test_people_get_a_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["snapshots", "list", str(root)]) == 0
+    printed = capsys.readouterr()
+    header, *rows = printed.out.splitlines()
+    assert header.split() == ["id", "kind", "job", "format", "own", "bytes", "shared", "bytes", "refers", "to",
+                              "needed", "by"]  # fmt: skip
+    assert [row.split()[:4] for row in rows[: len(numbers(root))]] == [
+        [str(one["id"]), one["kind"], "1", one["snapshot_format"]] for one in listed(root)
+    ]
+    assert f"A recovery would choose {numbers(root)[-1]}." in rows
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize("command", ["list", "verify", "show"])
+def test_looking_changes_nothing(command: str, root: Path) -> None:
+    shutil.rmtree(root / "unsynced")
+    before = tree(root)
+    assert tool(command, root, *(["newest"] if command == "show" else []))[0] == 0
+    assert tree(root) == before
+    assert not (root / "unsynced").exists()
+
+
+def test_a_saved_run_is_named_by_its_folder(root: Path, tmp_path: Path) -> None:
+    assert tool("list", tmp_path)[1]["directory"] == str(root)
+
+
+def test_verify_restores_every_state(root: Path) -> None:
+    assert tool("verify", root)[0] == 0
+
+
+# -- convert -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", ["canonical", "native", "incremental"])
+@pytest.mark.parametrize("backend", [{}, {"state_backend": "lsm", "memtable_entries": 1}], ids=["heap", "lsm"])
+@pytest.mark.parametrize("taken", ["canonical", "native", "incremental"])
+def test_a_converted_snapshot_holds_the_same_states(
+    taken: str, backend: dict[str, Any], to: str, tmp_path: Path
+) -> None:
+    root = left_by_a_job(tmp_path / "store", snapshot_format=taken, **backend)
+    before = states(root)
+    for number in numbers(root):
+        assert tool("convert", root, number, "--to", to)[0] == 0
+    assert states(root) == before
+    assert set(formats(root).values()) == {to}
+    assert tool("verify", root)[0] == 0
+    found = listed(root)
+    if to != taken:
+        assert all(one["shared_bytes"] == 0 for one in found)
+    assert tool("list", root)[1]["unneeded_files"] == 0
+
+
+def test_a_chain_becomes_self_contained(root: Path) -> None:
+    """Its older snapshots can go then, and all their files with them."""
+    *older, newest = numbers(root, "checkpoint")
+    before = states(root)[newest]
+    code, found, _ = tool("convert", root, newest, "--to", "incremental")
+    assert code == 0
+    assert found["change"]["kept"] != [], "the older ones still need them"
+    record = DiskFiles(root).listed()[-1]
+    assert (record.format, record.increments) == ("incremental", 0)
+    for number in (*older, *numbers(root, "savepoint")):
+        tool("delete", root, number)
+    assert states(root) == {newest: before}
+    assert all(name.startswith(f"job-1/chk-{newest}/incremental/") for name in DiskFiles(root).handles())
+
+
+def test_what_the_next_increment_of_a_converted_chain_needs_stays(root: Path) -> None:
+    first, *_, newest = numbers(root, "checkpoint")
+    before = states(root)
+    code, found, _ = tool("convert", root, first, "--to", "canonical")
+    assert code == 0
+    assert found["change"]["kept"]
+    assert states(root) == before
+    assert listed(root)[-1]["id"] == newest
+
+
+def test_there_and_back_are_the_same_bytes(root: Path) -> None:
+    newest = numbers(root)[-1]
+    tool("convert", root, newest, "--to", "canonical")
+    once = {name: data for name, data in tree(root).items() if "/canonical/" in name}
+    tool("convert", root, newest, "--to", "native")
+    assert not any("/canonical/" in name for name in tree(root))
+    tool("convert", root, newest, "--to", "canonical")
+    assert {name: data for name, data in tree(root).items() if "/canonical/" in name} == once
+
+
+def test_what_has_the_format_already_is_left_alone(root: Path) -> None:
+    (savepoint,) = numbers(root, "savepoint")
+    before = tree(root)
+    code, found, _ = tool("convert", root, savepoint, "--to", "canonical")
+    assert code == 0
+    assert found["change"]["was_done"]
+    assert tree(root) == before
+
+
+# -- delete --------------------------------------------------------------------------
+
+
+def test_files_that_another_snapshot_needs_stay(root: Path) -> None:
+    first, *others = numbers(root, "checkpoint")
+    before = states(root)
+    code, found, _ = tool("delete", root, f"chk-{first}")
+    assert code == 0
+    assert found["change"]["kept"]
+    assert found["change"]["deleted"]
+    after = states(root)
+    assert first not in after
+    assert after == {number: before[number] for number in before if number != first}
+    assert {one["id"] for one in listed(root)} >= set(others)
+    assert tool("list", root)[1]["unneeded_files"] == 0
+
+
+def test_the_newest_is_not_deleted(root: Path) -> None:
+    before = tree(root)
+    newest = numbers(root)[-1]
+    for named in (newest, "newest", f"chk-{newest}"):
+        assert "which a recovery would choose" in refused("delete", root, named)
+    assert tree(root) == before
+
+
+# -- move and fork -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["new", "other"])
+def test_a_snapshot_is_moved_with_all_that_it_needs(target: str, root: Path, tmp_path: Path) -> None:
+    aim = tmp_path / "target"
+    if target == "other":
+        left_by_a_job(aim, snapshot_format="canonical")
+        for number in numbers(aim)[:-1]:
+            tool("delete", aim, number)
+    _, moved, *_ = numbers(root, "checkpoint")
+    before, there = states(root), states(aim) if target == "other" else {}
+    assert tool("move", root, moved, aim)[0] == 0
+    assert states(aim) == {**there, moved: before[moved]}
+    assert states(root) == {number: one for number, one in before.items() if number != moved}
+    for one in (root, aim):
+        assert tool("verify", one)[0] == 0
+        assert tool("list", one)[1]["unneeded_files"] == 0
+
+
+def test_a_target_that_has_the_number_is_refused(root: Path, tmp_path: Path) -> None:
+    other = left_by_a_job(tmp_path / "other", snapshot_format="canonical")
+    moved = numbers(root, "checkpoint")[0]
+    before, there = tree(root), tree(other)
+    assert f"has another snapshot {moved} already; name another directory" in refused("move", root, moved, other)
+    assert (tree(root), tree(other)) == (before, there)
+
+
+def test_a_file_that_a_snapshot_of_the_target_needs_is_not_replaced(root: Path, tmp_path: Path) -> None:
+    first, second, *_ = numbers(root, "checkpoint")
+    other = tmp_path / "other"
+    tool("fork", root, first, other)
+    record = DiskFiles(other).listed()[0]
+    shared = next(path for path in (other / "snapshots").rglob("*.entries"))
+    name = shared.relative_to(other / "snapshots").as_posix()
+    assert any(name in files for files in record.files.values())
+    shared.write_bytes(b"something else")
+    assert f"{shared} is there already" in refused("move", root, second, other)
+    assert shared.read_bytes() == b"something else"
+    assert second in states(root)
+
+
+def test_the_newest_is_not_moved(root: Path, tmp_path: Path) -> None:
+    assert "fork copies it" in refused("move", root, "newest", tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize("to", [[], ["--to", "canonical"], ["--to", "native"]], ids=" ".join)
+def test_a_fork_is_a_directory_to_begin_a_job_from(to: list[str], root: Path, tmp_path: Path) -> None:
+    newest = numbers(root)[-1]
+    before = tree(root)
+    fork = tmp_path / "fork"
+    assert tool("fork", root, newest, fork, *to)[0] == 0
+    assert tree(root) == before
+    assert states(fork) == {newest: states(root)[newest]}
+    assert DiskFiles(fork).survey()[1] == ()
+    jobs = DiskJobs(fork)
+    assert (jobs.load(1), jobs.begins(0)) == (DiskJobs(root).load(1), 5), "numbers that a new job must not use again"
+    assert tool("list", fork)[1]["unneeded_files"] == 0
+
+
+def test_a_fork_that_is_there_already_is_not_made_again(root: Path, tmp_path: Path) -> None:
+    fork = tmp_path / "fork"
+    tool("fork", root, "newest", fork)
+    before = tree(fork)
+    code, found, _ = tool("fork", root, "newest", fork)
+    assert (code, found["change"]["was_done"]) == (0, True)
+    assert "is there already" in refused("fork", root, numbers(root)[0], fork)
+    assert "is there already" in refused("fork", root, "newest", fork, "--to", "canonical")
+    assert tree(fork) == before
+
+
+def test_logs_of_channels_go_with_the_snapshot(root: Path, tmp_path: Path) -> None:
+    first, *_ = DiskFiles(root).listed()
+    for log in ("job-1/log/op0-0-1/0", "job-1/log/op0-0-1/1"):
+        (root / "logs" / log).mkdir(parents=True)
+        (root / "logs" / log / "00000001").write_bytes(log.encode())
+    DiskFiles(root).store(msgspec.structs.replace(first, logs=("job-1/log/op0-0-1/0",)))
+    assert tool("move", root, first.checkpoint, tmp_path / "target")[0] == 0
+    assert [path.name for path in (tmp_path / "target/logs").rglob("0*") if path.is_file()] == ["00000001"]
+    assert not (root / "logs/job-1/log/op0-0-1/0").exists()
+    assert (root / "logs/job-1/log/op0-0-1/1/00000001").exists()
