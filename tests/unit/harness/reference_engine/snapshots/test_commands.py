@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import io
+import json
 import shutil
+import sys
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from cutproof.faults.plan import AtRest
 from cutproof.harness.cli.entry import main
+from cutproof.harness.reference_engine.snapshots.directory import Directory
+from cutproof.harness.reference_engine.snapshots.inventory import FORMAT, Report
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.runtime import progress
+from cutproof.harness.scenario.files import schema_of
+from cutproof.harness.scenario.model import Fork
+from cutproof.properties.model.history import AttemptStarted, JobEnded
+from cutproof.properties.model.workload import Count
+from cutproof.reference_impl.core.backends.stored import Loaded
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
-from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, states, tool, tree
+from cutproof.reference_impl.simulated.forking import Copied
+from cutproof.reference_impl.simulated.world import World
+from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, states, stored, tool, tree
+from unit.processes.disks import watch_syncs
+from unit.simulated.worlds import counted, job, journal
+
+SCHEMA = json.loads((Path(__file__).parents[5] / "docs" / "snapshots.schema.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -287,3 +310,109 @@ def test_logs_of_channels_go_with_the_snapshot(root: Path, tmp_path: Path) -> No
     assert [path.name for path in (tmp_path / "target/logs").rglob("0*") if path.is_file()] == ["00000001"]
     assert not (root / "logs/job-1/log/op0-0-1/0").exists()
     assert (root / "logs/job-1/log/op0-0-1/1/00000001").exists()
+
+
+# -- what a terminal and a disk see --------------------------------------------------
+
+
+def test_the_record_is_replaced_when_all_its_files_are_durable(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = numbers(root)[-1]
+    seen = watch_syncs(monkeypatch)
+    assert tool("convert", root, newest, "--to", "native")[0] == 0
+    monkeypatch.undo()
+    at = seen.index(f"snapshots-tool -> chk-{newest}")
+    assert [what for what in seen if "->" in what] == [what for what in seen[: at + 1] if "->" in what], (
+        "the record is the last file that is written"
+    )
+    written = [place for place, what in enumerate(seen[:at]) if "->" in what]
+    assert len(written) == 1 + len(DiskFiles(root).listed()[-1].handles) + 1, "the note, handles, a file of entries"
+    for place in written:
+        assert seen[place - 1] == "snapshots-tool", "its bytes are synced before it has its name"
+        folder = {"unfinished": "store"}.get(seen[place].partition(" -> ")[2], "native")
+        assert seen[place + 1] == folder, "and its name after that"
+    assert seen[at + 1] == "records"
+
+
+def test_progress_is_shown_on_a_terminal_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that takes long; a pipe gets nothing."""
+    monkeypatch.setattr(progress, "APPEARS_AFTER_S", 0.0)
+    monkeypatch.setattr(progress, "TICK_S", 0.01)
+    restore = Directory.load
+
+    def slow(self: Directory, handle: Handle) -> Loaded:
+        time.sleep(0.02)
+        return restore(self, handle)
+
+    monkeypatch.setattr(Directory, "load", slow)
+    for is_terminal in (True, False):
+        out, err = Stream(is_terminal), Stream(is_terminal)
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        assert main(["snapshots", "verify", str(root)]) == 0
+        assert ("restoring every snapshot" in err.getvalue()) == is_terminal
+        assert err.getvalue() or not is_terminal
+        assert "restoring" not in out.getvalue()
+
+
+class Stream(io.StringIO):
+    """A terminal, or a pipe."""
+
+    def __init__(self, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+def test_the_json_has_the_documented_schema(root: Path, tmp_path: Path) -> None:
+    """Read back as strictly as the schema says; the schema's file is what the type yields."""
+    commands = (
+        ["list", root],
+        ["show", root, "newest"],
+        ["verify", root],
+        ["fork", root, "newest", tmp_path / "target"],
+        ["convert", root, "newest", "--to", "native"],
+        ["delete", root, numbers(root)[0]],
+        ["move", root, numbers(root)[1], tmp_path / "moved"],
+    )
+    for command in commands:
+        code, found, _ = tool(*command)
+        assert code == 0
+        assert (found["format"], found["command"]) == ("cutproof-snapshots/1", command[0])
+        assert msgspec.to_builtins(msgspec.convert(found, Report)) == found
+        assert set(found) == set(SCHEMA["$defs"]["Report"]["properties"])
+    assert schema_of(Report, FORMAT) == SCHEMA
+
+
+# -- the engine restores what the tool has written -----------------------------------
+
+
+@pytest.mark.parametrize("to", ["canonical", "native", "incremental"])
+@pytest.mark.parametrize("backend", ["heap", "lsm"])
+def test_a_job_begins_from_a_converted_snapshot_and_yields_what_is_owed(
+    backend: str, to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every fork of a run begins from a directory of this tool instead of from the run's own files."""
+    fork, begun = World.fork, []
+
+    def from_the_tool(world: World, stores: Copied) -> None:
+        newest = stores.snapshot.checkpoint
+        source = stored(tmp_path / f"{newest}" / "store", stores.files, list(stores.retained))
+        assert tool("fork", source, newest, tmp_path / f"{newest}" / "fork", "--to", to)[0] == 0
+        disk = DiskFiles(tmp_path / f"{newest}" / "fork")
+        files = {name: disk.path(name).read_bytes() for name in disk.handles()}
+        begun.append(newest)
+        fork(world, msgspec.structs.replace(stores, files=files, retained=disk.listed()))
+
+    monkeypatch.setattr(World, "fork", from_the_tool)
+    scenario = job(60, Count(), commands=(Fork(trigger=AtRest()),), retained_checkpoints=3, state_backend=backend,
+                   snapshot_format="incremental", memtable_entries=1)  # fmt: skip
+    history = Run(scenario, Parts(), False).history()
+    assert isinstance(history.forks, list)
+    assert [one.checkpoint for one in history.forks] == begun == history.residue.retained[-3:]
+    assert len(begun) == 3
+    for one in history.forks:
+        assert journal(AttemptStarted, one.history)[-1].restores == one.checkpoint
+        assert journal(JobEnded, one.history)[-1].status == "finished"
+        assert Counter(one.history.committed) == counted(scenario)

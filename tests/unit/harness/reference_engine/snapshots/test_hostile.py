@@ -1,0 +1,298 @@
+"""Files that are missing, torn, altered, or made to do harm: one line names them, and nothing is changed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cutproof.harness.reference_engine.snapshots.changes import NOTE, Unfinished
+from cutproof.harness.reference_engine.snapshots.directory import locked
+from cutproof.reference_impl.core.vocabulary.formats import SORTED, Manifest, StateFile
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.processes.disk.durable import sealed
+from cutproof.reference_impl.processes.disk.files import DiskFiles
+from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, states, tool, tree
+from unit.processes.disks import halve
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return left_by_a_job(tmp_path_factory.mktemp("made") / "store")
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "store")
+
+
+@pytest.fixture
+def newest(root: Path) -> int:
+    return max(states(root))
+
+
+def entries_of(root: Path, number: int) -> Path:
+    """A file that only this snapshot needs, besides those under handles."""
+    return next((root / "snapshots" / "job-1" / f"chk-{number}").glob("*.entries"))
+
+
+def handle_of(root: Path, number: int, task: str = "op0") -> Path:
+    return next(
+        path for path in (root / f"snapshots/job-1/chk-{number}").glob(f"{task}*") if ".entries" not in path.name
+    )
+
+
+def framed(kind: str, body: bytes) -> bytes:
+    """A file whose checksum fits, whatever it holds."""
+    front = b"cutproof-snapshot/2 %s " % kind.encode()
+    return front + b"%08x\n" % zlib.crc32(body, zlib.crc32(front)) + body
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("executed",)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: path.unlink(),
+    "torn": halve,
+    "empty": lambda path: path.write_bytes(b""),
+    "one byte altered": lambda path: path.write_bytes(path.read_bytes()[:-2] + b"?]"),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "pickled": lambda path: path.write_bytes(pickle.dumps(Bomb())),
+    "pickled, with a checksum": lambda path: path.write_bytes(framed("entries", pickle.dumps(Bomb()))),
+    "of a newer version": lambda path: path.write_bytes(path.read_bytes().replace(b"snapshot/2", b"snapshot/9")),
+    "of no known format": lambda path: path.write_bytes(framed("parquet", b"{}")),
+    "deep": lambda path: path.write_bytes(framed("native", b'{"state":' + b"[" * 100_000)),
+}
+
+
+@pytest.mark.parametrize("which", ["entries", "handle"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_named_and_nothing_is_changed(
+    damage: str, which: str, root: Path, newest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = entries_of(root, newest) if which == "entries" else handle_of(root, newest)
+    name = file.relative_to(root / "snapshots").as_posix()
+    DAMAGES[damage](file)
+    before = tree(root)
+    code, found, err = tool("verify", root)
+    assert code == 1
+    (bad,) = [one for one in found["snapshots"] if one["problems"]]
+    assert bad["id"] == newest
+    assert any(name in problem for problem in bad["problems"])
+    assert "1 of " in err
+    for words in (["convert", root, newest, "--to", "canonical"], ["fork", root, newest, tmp_path / "target"]):
+        said = refused(*words)
+        assert name in said
+        assert "nothing was changed" in said
+    assert tool("list", root)[0] == tool("show", root, newest)[0] == 0
+    assert tree(root) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
+
+
+@pytest.mark.parametrize("damage", ["torn", "empty", "pickled", "a folder", "deep"])
+def test_a_damaged_record_keeps_everything_as_it_is(
+    damage: str, root: Path, newest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows what its snapshot needs."""
+    monkeypatch.chdir(tmp_path)
+    first = min(states(root))
+    record = root / f"records/chk-{newest}"
+    DAMAGES[damage](record)
+    before = tree(root)
+    code, found, err = tool("verify", root)
+    assert code == 1
+    assert [(one["id"], one["file"]) for one in found["unreadable"]] == [(newest, str(record))]
+    assert str(record) in err
+    for words in (["delete", root, first], ["move", root, first, "target"], ["convert", root, first, "--to", "native"]):
+        said = refused(*words)
+        assert str(record) in said
+        assert "nothing was changed" in said
+    assert str(record) in refused("show", root, newest)
+    assert tree(root) == before
+    assert not Path("executed").exists()
+
+
+def test_the_record_of_another_snapshot_is_found(root: Path, newest: int) -> None:
+    shutil.copy(root / f"records/chk-{newest}", root / "records/chk-77")
+    (one,) = tool("list", root)[1]["unreadable"]
+    assert f"it is the record of checkpoint {newest}" in one["problem"]
+
+
+def test_a_record_that_does_not_name_what_its_manifests_need_is_found(root: Path, newest: int) -> None:
+    files = DiskFiles(root)
+    record = files.listed()[-1]
+    files.store(msgspec.structs.replace(record, files={}))
+    code, found, _ = tool("verify", root)
+    assert code == 1
+    assert "names other files than the record" in found["snapshots"][-1]["problems"][0]
+    first = min(states(root))
+    assert tool("delete", root, first)[0] == 0
+    assert newest in states(root), "what its manifest names was kept"
+
+
+def test_a_sorted_file_that_says_it_is_longer_than_it_is(root: Path, newest: int) -> None:
+    handle = handle_of(root, newest)
+    body = b"CPSORT1\n" + (1 << 31).to_bytes(4, "big")
+    data = framed(SORTED, body + zlib.crc32(body).to_bytes(4, "big"))
+    file = StateFile("job-1/long", SORTED, len(data), int(data.partition(b"\n")[0][-8:], 16))
+    (root / "snapshots/job-1/long").write_bytes(data)
+    manifest = Manifest(state=TaskState(), files=(file,), layout="single")
+    handle.write_bytes(framed("native", msgspec.json.encode(manifest)))
+    code, found, _ = tool("verify", root)
+    assert code == 1
+    assert found["snapshots"][-1]["problems"]
+
+
+# -- names and links that lead out of the directory ------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["../../secret", "/etc/passwd", "..", "a\nb", ""])
+def test_a_record_whose_handles_lead_out_reads_and_deletes_nothing_there(name: str, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"kept")
+    files = DiskFiles(root)
+    first = files.listed()[0]
+    files.store(msgspec.structs.replace(first, handles={"op0-0": name}, files={"op0-0": (name,)}, logs=(name,)))
+    assert tool("verify", root)[0] == 1
+    assert "not a name within the store" in refused("fork", root, first.checkpoint, tmp_path / "target")
+    assert tool("delete", root, first.checkpoint)[0] == 0
+    assert (tmp_path / "secret").read_bytes() == b"kept"
+    assert not (root / NOTE).exists()
+
+
+@pytest.mark.parametrize("task", ["../../../../out", "a/../b", "x" * 300])
+def test_a_task_whose_name_is_no_name_is_not_converted(task: str, root: Path, newest: int, tmp_path: Path) -> None:
+    files = DiskFiles(root)
+    record = files.listed()[-1]
+    (handle, *_) = record.handles.values()
+    files.store(msgspec.structs.replace(record, handles={task: handle}, files={}))
+    before = tree(root)
+    assert "is not a name within the store" in refused("convert", root, newest, "--to", "canonical")
+    assert tree(root) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
+
+
+@pytest.mark.parametrize("where", ["snapshots/job-1/link", "records/chk-5000", "logs", "unsynced/x"])
+@pytest.mark.parametrize("command", ["list", "delete"])
+def test_a_link_in_the_directory_is_refused(command: str, where: str, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "chk-1").write_bytes(b"kept")
+    words = [command, root] if command == "list" else [command, root, min(states(root))]
+    (root / where).symlink_to(tmp_path / "elsewhere")
+    assert f"{root / where} is a link" in refused(*words)
+    assert (tmp_path / "elsewhere" / "chk-1").read_bytes() == b"kept"
+
+
+def test_a_pipe_is_not_waited_for(root: Path) -> None:
+    os.mkfifo(root / "records/chk-5000")
+    assert "neither a file nor a folder" in refused("list", root)
+
+
+@pytest.mark.parametrize("kind", ["altered", "a link", "leads out"])
+def test_a_note_that_nobody_of_us_wrote(kind: str, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"kept")
+    first = min(states(root))
+    if kind == "altered":
+        (root / NOTE).write_bytes(b"00000000 {}")
+        assert f"{root / NOTE}" in refused("delete", root, first)
+        assert first in states(root)
+    elif kind == "a link":
+        (root / NOTE).symlink_to(tmp_path / "secret")
+        assert str(root / NOTE) in refused("delete", root, first)
+    else:
+        handle = next(iter(DiskFiles(root).listed()[-1].handles.values()))
+        noted = Unfinished(command="delete", snapshot=1, names=("../../secret", handle), logs=("../..", "../snapshots"))
+        (root / NOTE).write_bytes(sealed(noted))
+        before = states(root)
+        assert tool("delete", root, first)[0] == 0
+        assert states(root) == {number: one for number, one in before.items() if number != first}
+    assert (tmp_path / "secret").read_bytes() == b"kept"
+
+
+# -- bad usage -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["list", "none"], "there is no directory none"),
+        (["list", "empty"], "empty holds no snapshots"),
+        (["list", "file"], "there is no directory file"),
+        (["list", "x" * 5_000], "there is no directory"),
+        (["show", "store"], "name the snapshot: cutproof snapshots show store SNAPSHOT"),
+        (["show", "store", "4711"], "store has no snapshot 4711; it has "),
+        (["show", "store", "first"], "'first' names no snapshot; write its number"),
+        (["show", "store", "٣"], "names no snapshot"),
+        (["convert", "store", "newest"], "name the format: cutproof snapshots convert store newest --to canonical|"),
+        (["convert", "store", "newest", "--to", "parquet"], "invalid choice: 'parquet'"),
+        (["delete", "store", "newest", "--to", "native"], "delete takes no --to"),
+        (["list", "store", "3"], "list takes no '3'"),
+        (["delete", "store", "3", "elsewhere"], "delete takes no 'elsewhere'"),
+        (["fork", "store", "newest"], "name the other directory: cutproof snapshots fork store newest TARGET"),
+        (["fork", "store", "newest", "file"], "file is there already, and is no directory of snapshots"),
+        (["fork", "store", "newest", "empty"], "empty is there already, and is no directory of snapshots"),
+        (["fork", "store", "newest", "none/target"], "there is no directory"),
+        (["fork", "store", "newest", "store/target"], "lies in store itself"),
+        (["fork", "store", "newest", "store"], "store is the directory itself"),
+        (["frobnicate", "store"], "invalid choice: 'frobnicate'"),
+    ],
+)
+def test_bad_usage_is_one_line(
+    words: list[str], reason: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("file").write_text("")
+    before = tree(root)
+    assert reason in refused(*words)
+    assert tree(root) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "store"]
+
+
+def test_what_is_in_the_way_of_a_new_directory_is_not_removed(root: Path, tmp_path: Path) -> None:
+    (tmp_path / ".target.unfinished").mkdir()
+    (tmp_path / ".target.unfinished" / "thesis.txt").write_text("mine")
+    assert ".target.unfinished is in the way" in refused("fork", root, "newest", tmp_path / "target")
+    assert (tmp_path / ".target.unfinished" / "thesis.txt").read_text() == "mine"
+
+
+def test_two_do_not_change_one_directory(root: Path) -> None:
+    before = tree(root)
+    with locked(root, alone=False):
+        assert tool("list", root)[0] == 0
+        assert "another `cutproof snapshots` works on" in refused("delete", root, min(states(root)))
+    with locked(root, alone=True):
+        assert "another `cutproof snapshots` works on" in refused("list", root)
+    assert tree(root) == before
+
+
+def test_a_full_disk_leaves_the_source_as_it_was(
+    root: Path, newest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tree(root)
+    left = 2
+
+    def full(source: Any, target: Any) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise OSError(28, "No space left on device", str(target))
+        os.rename(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    code, found, _ = tool("convert", root, newest, "--to", "canonical")
+    assert code == 4
+    assert "the disk is full" in found["error"]
+    left = 2
+    assert tool("fork", root, newest, tmp_path / "target")[0] == 4
+    assert tree(root) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
