@@ -44,6 +44,7 @@ STATE_BACKENDS = ("heap", "lsm")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 SNAPSHOT_FORMATS = ("canonical", "native", "incremental")
+SAVEPOINTS = ("snapshots", "never-restored", "without-side-effects")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 FAILOVERS = ("full", "region", "local")
 ANY_SNAPSHOT = ("each", "newest", "oldest")
@@ -232,6 +233,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
         "snapshot_format": (engine.snapshot_format, SNAPSHOT_FORMATS),
         "finishing": (engine.finishing, FINISHING),
+        "savepoints": (engine.savepoints, SAVEPOINTS),
         "failover": (engine.failover, FAILOVERS),
     }
     for field, (value, allowed) in choices.items():
@@ -258,6 +260,11 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         yield "engine.guarantee at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink"
     if engine.finishing == "one-by-one" and not engine.checkpoints_after_finish:
         yield "engine.finishing one-by-one needs checkpoints after some input has ended: each task waits for one"
+    if engine.savepoints != "snapshots" and engine.failover != "full":
+        yield (
+            f"engine.savepoints {engine.savepoints} needs engine.failover full: tasks that recover in part go on from "
+            "the newest snapshot, savepoint or not"
+        )
     if engine.committing != "writer" and (engine.sink != "transactional" or engine.finishing != "together"):
         yield (
             f"engine.committing {engine.committing} needs a transactional sink whose last transactions are committed "

@@ -94,6 +94,10 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     finishing: str = "together"
     """together, or one of the ways that the documents reject: one-by-one, commit-at-finish, discard-at-finish,
     drain-after-savepoint"""
+    savepoints: str = "snapshots"
+    """snapshots (a savepoint commits, and recovery restores it if it is the newest), or one of the ways that FLIP-47
+    rejects, for savepoints which do not end the job: never-restored (they commit, and recovery leaves them out) or
+    without-side-effects (they do neither)"""
     failover: str = "full"
     """what the loss of a task restarts: full (everything), region (the tasks that data channels join with it), or
     local (only the task itself)"""

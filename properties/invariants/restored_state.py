@@ -67,12 +67,12 @@ def check(case: Case) -> Verdict:
 
 def _allowed(case: Case, start: AttemptStarted) -> Completed | None:
     """The snapshot with which an attempt has to begin; None if it has to begin empty."""
-    own = case.newest_before(start.order, start.job)
+    own = case.newest_before(start.order, start.job, recovers=True)
     if own is not None:
         return own
     resume = case.commands.resume_of(start.job)
     if resume is None or resume.answer is None or resume.answer.error:
-        return case.newest_before(start.order)
+        return case.newest_before(start.order, recovers=resume is None)
     named = resume.answer.checkpoint
     return case.lineages.completed.get(named) if named is not None else None
 

@@ -82,6 +82,7 @@ class _Bounds:
 
     def __init__(self, case: Case) -> None:
         self._lineages = case.lineages
+        self._committing = {one.checkpoint: one for one in case.committing}
         self._writers: dict[tuple[str, int], _Writer] = {}
 
     def observed(self, transaction: Transaction) -> bool:
@@ -90,7 +91,12 @@ class _Bounds:
     def writer(self, transaction: Transaction) -> _Writer:
         task, attempt = transaction.task, transaction.attempt
         if (task, attempt) not in self._writers:
-            taken = self._lineages.taken_by(task, attempt)
+            committing = self._committing
+            taken = [
+                committing[one.checkpoint]
+                for one in self._lineages.taken_by(task, attempt)
+                if one.checkpoint in committing
+            ]
             marks = ((self._lineages.mark(task, attempt, one.checkpoint), one) for one in taken)
             self._writers[task, attempt] = _Writer((mark.applies, one) for mark, one in marks if mark is not None)
         return self._writers[task, attempt]
@@ -226,7 +232,7 @@ def _newest(case: Case) -> tuple[list[int], list[int | None]]:
     The newest is None if it is off the lineage of the run's end: the rows that it covered are then unknown.
     """
     lineage = set(case.lineage.checkpoints)
-    completed = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
+    completed = sorted((entry.order, entry.checkpoint) for entry in case.committing)
     newest = accumulate((checkpoint for _, checkpoint in completed), max)
     return [order for order, _ in completed], [one if one in lineage else None for one in newest]
 

@@ -525,6 +525,9 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """the restarts of the job before it may fail, and the failed checkpoints in a row that it tolerates; -1: unknown"""
     snapshots: str = "files"
     """where they are kept: files, or memory: the coordinator's, lost with it"""
+    savepoints: str | msgspec.UnsetType = msgspec.UNSET
+    """what is not promised of a savepoint that does not end the job: `never-restored` (recovery leaves it out) or
+    `without-side-effects` (and it commits nothing); absent if it is a snapshot like any other"""
     healed: int | None = None
     """order at which the last fault had undone itself; None while one lasts"""
     lasting: list[int] = []

@@ -26,7 +26,7 @@ from ..model.history import (
 )
 from ..model.verdict import Unknown
 from ..model.workload import END_OF_TIME, Input, Node, Row, Topology, Workload, window_of
-from ..reconstruct.commands import Commands
+from ..reconstruct.commands import STOPS, Commands
 from ..reconstruct.layouts import layouts, widest
 from ..reconstruct.lineage import INFINITE, Lineage, Segment, by_channel
 from ..reconstruct.lineages import Lineages
@@ -299,13 +299,50 @@ class Case:
             if isinstance(entry, CheckpointTriggered)
         }
 
-    def newest_before(self, order: int, job: int | None = None) -> Completed | None:
-        """The snapshot with the newest cut among those that were complete by then (of one job, or of all).
+    @cached_property
+    def separate(self) -> frozenset[int]:
+        """The savepoints to which no recovery of their own job goes back, as the history says (`History.savepoints`):
+        all that were not taken to end it."""
+        if isinstance(self.history.savepoints, msgspec.UnsetType):
+            return frozenset()
+        stops = [one for one in self.commands.asked if one.issued.kind == "stop-with-savepoint"]
+        ends = {one.answer.checkpoint for one in stops if one.answer is not None}
+        ends |= {one.checkpoint for one in self.commands.ends if one.status in STOPS}
+        unanswered = [one.issued.order for one in stops if one.answer is None or one.interrupted]
+        until = min(unanswered, default=None)
+        found = [one for one in self.history.completed if one.savepoint and one.checkpoint not in ends]
+        return frozenset(one.checkpoint for one in found if until is None or one.order < until)
+
+    @cached_property
+    def committing(self) -> list[Completed]:
+        """The completed snapshots whose rows may be committed, each with the order from which on they may.
+
+        A savepoint without side effects commits nothing.  But a job that begins with it commits what it holds.
+        """
+        if self.history.savepoints != "without-side-effects":
+            return self.history.completed
+        begun: dict[int | None, int] = {}
+        for start in self.lineages.starts.values():
+            begun.setdefault(start.restores, start.order)
+        return [
+            one if one.checkpoint not in self.separate else msgspec.structs.replace(one, order=begun[one.checkpoint])
+            for one in self.history.completed
+            if one.checkpoint not in self.separate or one.checkpoint in begun
+        ]
+
+    def newest_before(self, order: int, job: int | None = None, *, recovers: bool = False) -> Completed | None:
+        """The snapshot with the newest cut among those that were complete by then (of one job, or of all); `recovers`:
+        among those to which a recovery may go back.
 
         It is the snapshot that was triggered last.  Snapshots may complete out of order: a savepoint may complete after
         a checkpoint that was triggered later.  A restore of the savepoint would then undo committed rows.
         """
-        before = [entry for entry in self.history.completed if entry.order < order and job in (None, entry.job)]
+        left_out = self.separate if recovers else ()
+        before = [
+            entry
+            for entry in self.history.completed
+            if entry.order < order and job in (None, entry.job) and entry.checkpoint not in left_out
+        ]
         begun = self._triggered
         return max(
             before,
@@ -421,7 +458,8 @@ class Case:
     @cached_property
     def closing(self) -> ClosingCut:
         """The cut at which the whole run is judged."""
-        newest = self.lineage.checkpoints[-1] if self.lineage.checkpoints else None
+        committing = {one.checkpoint for one in self.committing}
+        newest = next((one for one in reversed(self.lineage.checkpoints) if one in committing), None)
         ended = self.ended
         status = ended.status if ended else ""
         if status == "finished":

@@ -163,6 +163,7 @@ class Run:
             restart_attempts=engine.restart_attempts,
             tolerated_failures=engine.tolerated_failures,
             snapshots=engine.snapshot_store,
+            savepoints=engine.savepoints if engine.savepoints != "snapshots" else msgspec.UNSET,
             runs=[],
             channels=[],
             stored=[],

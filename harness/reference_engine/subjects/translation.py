@@ -260,6 +260,7 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         restart_delay_us=engine_settings.restart_delay_us,
         checkpoints_after_finish=engine_settings.checkpoints_after_finish,
         finishing=engine_settings.finishing,
+        savepoints=engine_settings.savepoints,
         failover=engine_settings.failover,
         deploy_timeout_us=100_000
         + lateness_us

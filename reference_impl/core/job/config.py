@@ -12,6 +12,11 @@ from ..vocabulary.formats import CANONICAL, FORMATS
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 """How the last data is committed: `together` is right (FIN-3), the others are ways that FLIP-147 rejects."""
 
+SAVEPOINTS = ("snapshots", "never-restored", "without-side-effects")
+"""What a savepoint is for the job that takes it.  `snapshots`: as a checkpoint, it commits and is restored (SNAP-1).
+The others are ways that FLIP-47 rejects, for savepoints that do not end the job (SNAP-6).  `never-restored`: they
+commit, and recovery leaves them out.  `without-side-effects`: they do neither."""
+
 FAILOVERS = ("full", "region", "local")
 """What the loss of a task restarts: all tasks, its region, or only the task itself."""
 
@@ -83,6 +88,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """checkpoints go on after some task's input has ended; if not, only the final one follows (FIN-7)"""
     finishing: str = "together"
     """one of FINISHING; only `together` keeps what is promised (FIN-9)"""
+    savepoints: str = "snapshots"
+    """one of SAVEPOINTS; with `never-restored` a failure repeats what a savepoint has committed"""
     state_backend: str = "heap"
     """one of BACKENDS"""
     memtable_entries: int = 8
@@ -116,6 +123,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def drains_late(self) -> bool:
         """A drain takes its savepoint before it ends the input: rows that the end yields are in no snapshot."""
         return self.finishing == "drain-after-savepoint"
+
+    @property
+    def separate_savepoints(self) -> bool:
+        """Savepoints have a timeline of their own, apart from that of checkpoints, unless they end the job."""
+        return self.savepoints == "without-side-effects"
 
     @property
     def goes_on(self) -> bool:
@@ -164,6 +176,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"unknown spill store {self.spill_store!r}")
         if self.finishing not in FINISHING:
             raise Refused(f"unknown way of finishing {self.finishing!r}")
+        if self.savepoints not in SAVEPOINTS:
+            raise Refused(f"unknown kind of savepoints {self.savepoints!r}")
+        if self.savepoints != "snapshots" and self.failover != "full":
+            raise Refused("tasks that recover in part go on from the newest snapshot, savepoint or not")
         if self.committing not in COMMITTING:
             raise Refused(f"unknown way of committing {self.committing!r}")
         if self.committing != "writer" and (self.sink != "transactional" or self.finishing != "together"):

@@ -204,7 +204,8 @@ class CheckpointCoordinator:
         if complete.attempt == self._attempts.newest and self._life.runs_at_least_in_part:
             if complete.ending is not None:
                 return [*effects, *self._ending.terminate(event.checkpoint, complete.ending)]
-            effects.extend(self._notify(complete))
+            if not complete.is_separate:
+                effects.extend(self._notify(complete))
         if self._config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))

@@ -55,7 +55,8 @@ class RetainedSnapshots:
         self._named = named
         self.all: tuple[CompletedSnapshot, ...] = ()
         self._recoverable: tuple[CompletedSnapshot, ...] = ()
-        """all but those that the user passed over: they stay, and this job does not restore them"""
+        """all but those that the user passed over, and in the modes of SNAP-6 the job's own savepoints: they stay, and
+        this job does not restore them"""
         self.knows_all = True
         """False if the record of a complete checkpoint could not be read"""
         self._last_states: dict[Handle, None] = {}
@@ -80,6 +81,9 @@ class RetainedSnapshots:
         self.all = self._recoverable = tuple(snapshots)
         if self._named is not None:
             self._recoverable = self._parts.restore_choice.recoverable(self.all, self._job, self._named)
+        if self._config.savepoints != "snapshots":
+            aside = [one for one in self.all if one.savepoint and one.ending is None and one.job == self._job]
+            self._recoverable = tuple(one for one in self._recoverable if one not in aside)
 
     @property
     def latest(self) -> CompletedSnapshot | None:
@@ -175,6 +179,8 @@ class Pending(msgspec.Struct, kw_only=True):
     attempt: AttemptId
     expected: tuple[TaskId, ...]
     savepoint: bool = False
+    is_separate: bool = False
+    """of the timeline of savepoints, apart from that of checkpoints (SNAP-6)"""
     ending: JobEnd | None = None
     alignment_timeout_us: int | None = None
     """of its barriers"""
@@ -332,6 +338,7 @@ class Checkpoints:
             ),
             finished=(*finished, *excused),
             savepoint=savepoint,
+            is_separate=self._config.separate_savepoints and savepoint and ending is None,
             ending=ending,
             command=command,
         )
@@ -492,7 +499,8 @@ class Checkpoints:
         for snapshot in self._snapshots.add(complete.record):
             self._files.let_go(files_needed(snapshot))
             effects.append(Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint))
-        for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
+        overtaken = (one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint)
+        for older in () if complete.pending.is_separate else tuple(overtaken):
             effects.extend(self.abort(older, Subsumed(checkpoint)))
         return complete.pending, [*effects, *self.discard_leftovers()]
 
