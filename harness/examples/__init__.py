@@ -3,14 +3,16 @@ of bytes, with claims of its text.
 
 Sources: Flink's first description of its checkpointing (stream_checkpointing.md, 2015),
 the course on consistent snapshots and Flink's state, the discussion of unaligned checkpoints
-(FLIP-76), and the post on checkpoints after tasks finished (FLIP-147); docs/protocol.md
-quotes them.  A claim is a sentence of the text, and is searched for in the outcome of the
-run.  An example falls short if one of its claims does not show.
+(FLIP-76), the post on checkpoints after tasks finished (FLIP-147), and the proposal on
+savepoints (FLIP-47); docs/protocol.md quotes them.  A claim is a sentence of the text, and
+is searched for in the outcome of the run.  An example falls short if one of its claims does
+not show.
 """
 
 from __future__ import annotations
 
 from .about_finishing import ABOUT_FINISHING
+from .about_snapshots import ABOUT_SNAPSHOTS
 from .alignment import TWO_INPUT_ALIGNMENT, UNBLOCKED_ALIGNMENT
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
 from .batch import COUNT_STREAMING_BATCH
@@ -24,7 +26,6 @@ from .systems.examples import SYSTEM_EXAMPLES
 __all__ = [
     "EVERY_EXAMPLE",
     "EXAMPLES",
-    "LATER",
     "AnyExample",
     "Claim",
     "Comparison",
@@ -50,18 +51,9 @@ EXAMPLES: dict[str, Example] = {
         GREATER_THAN_PREVIOUS,
         COUNT_STREAMING_BATCH,
         *ABOUT_FINISHING,
+        *ABOUT_SNAPSHOTS,
     )
 }
 
 EVERY_EXAMPLE: dict[str, AnyExample] = {**EXAMPLES, **SYSTEM_EXAMPLES, **PIPELINE_EXAMPLES}
 """all examples by name: of streams, of systems of processes and channels, of pipelines of bytes"""
-
-_SNAPSHOTS = "incremental snapshots and their life"
-
-LATER: dict[str, str] = {
-    "retained-incremental": _SNAPSHOTS,
-    "failure-after-savepoint": _SNAPSHOTS,
-    "ab-test": _SNAPSHOTS,
-    "incremental-stop-and-upgrade": _SNAPSHOTS,
-}
-"""examples whose subject is not built yet, and what they need"""

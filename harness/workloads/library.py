@@ -51,7 +51,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    """workload, data, example, or later: not built yet"""
+    """workload, data or example"""
     about: str
 
 
@@ -62,7 +62,6 @@ def listing() -> list[Listed]:
         *(Listed(name=name, kind="data", about=about) for name, about in FROM_DATA.items()),
         Listed(name=BY_COLUMNS, kind="data", about="your own file: --input FILE with columns key and value, counted"),
         *(Listed(name=name, kind="example", about=example.about) for name, example in examples.EVERY_EXAMPLE.items()),
-        *(Listed(name=name, kind="later", about=f"comes with {needs}") for name, needs in examples.LATER.items()),
     ]
 
 
@@ -78,8 +77,6 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.AnyEx
         return _checked(name, inputs.load(_by_columns(data), DATA, data))
     if name in FROM_DATA:
         return inputs.load(inputs.read_description(DATA / f"{name}.toml"), DATA, data)
-    if name in examples.LATER:
-        raise UsageError(f"{name} is not built yet: it comes with {examples.LATER[name]}")
     known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EVERY_EXAMPLE]
     if name not in known:
         raise UsageError(f"there is no workload {name!r}{nearest(name, known)}")

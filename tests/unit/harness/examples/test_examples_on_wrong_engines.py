@@ -36,6 +36,10 @@ WRONG = {
     "commit-at-finish": "J23",
     "discard-at-finish": "I01",
     "drain-after-savepoint": "J02",
+    "retained-incremental": "P13",
+    "failure-after-savepoint": "F03",
+    "incremental-stop-and-upgrade": "J01",
+    "ab-test": "F03",
 }
 """Example: a planted defect that its runs meet."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.examples import EXAMPLES, LATER, Example
+from cutproof.harness.examples import EXAMPLES, Example
 from cutproof.harness.examples.pipelines.examples import PIPELINE_EXAMPLES
 from cutproof.harness.examples.systems.examples import SYSTEM_EXAMPLES
 from cutproof.harness.runtime.exit_codes import UsageError
@@ -29,7 +29,7 @@ OF_THE_DOCUMENTS = """
 def test_every_example_of_the_documents_is_listed_once() -> None:
     names = [listed.name for listed in listing()]
     assert len(names) == len(set(names))
-    assert sorted([*EXAMPLES, *SYSTEM_EXAMPLES, *PIPELINE_EXAMPLES, *LATER]) == sorted(OF_THE_DOCUMENTS.split())
+    assert sorted([*EXAMPLES, *SYSTEM_EXAMPLES, *PIPELINE_EXAMPLES]) == sorted(OF_THE_DOCUMENTS.split())
 
 
 @pytest.mark.parametrize("name", [*GENERAL, *FROM_DATA])
@@ -62,7 +62,6 @@ def test_flights_are_all_there() -> None:
     ("name", "reason"),
     [
         ("ordres", "there is no workload 'ordres'; did you mean 'orders'?"),
-        ("ab-test", "is not built yet: it comes with incremental snapshots"),
         ("nowhere.toml", "there is no workload file nowhere.toml"),
     ],
 )
