@@ -53,7 +53,10 @@ def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:
     """The scenario, at times with a resume from another snapshot than the newest; then two are retained."""
     commands = list(scenario.commands)
     older = [at for at, one in enumerate(commands) if isinstance(one, Resume) and not one.inserted]
-    if not older or scenario.engine.guarantee == "at-most-once" or not choices.percent(OLDER_PERCENT):
+    engine = scenario.engine
+    if not older or engine.guarantee == "at-most-once" or engine.failover == "local":
+        return scenario
+    if not choices.percent(OLDER_PERCENT):
         return scenario
     at, snapshot = choices.pick(older), "oldest"
     saves = [number for number, one in enumerate(commands[:at]) if isinstance(one, Savepoint | StopWithSavepoint)]
