@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..core.decisions.checkpointing import Cleanup
 from ..core.decisions.increments import Holder, Increments, Taken
@@ -14,7 +14,7 @@ from ..core.vocabulary.formats import Edit, Filed, StateFile
 from ..core.vocabulary.ids import CheckpointId, Handle
 from .registry import Defect
 
-T = TypeVar("T")
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class StillOrdered(Increments):
@@ -85,9 +85,9 @@ class UnseenInPlace(Increments):
         return super().edit(before, seen)
 
 
-def _key(item: object) -> object:
+def _key(item: tuple[Any, ...]) -> tuple[Any, ...]:
     """The key of an entry or of what a user function holds; a pane has none."""
-    return item[:2] if isinstance(item, tuple) and len(item) > 2 else item
+    return item[:2] if len(item) > 2 else item
 
 
 class BuildsOnTheLast(Increments):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,7 +11,7 @@ from ..vocabulary.formats import Edit, Filed, Keyed, StateFile
 from ..vocabulary.ids import CheckpointId, Handle
 from .part import Part
 
-T = TypeVar("T")
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -52,18 +52,24 @@ class Increments(Part):
         added: list[T] = []
         old = 0
         for position, item in enumerate(now):
-            if old < len(before) and before[old] == item:
-                old += 1
-                continue
-            if places is None:
-                places = {one: place for place, one in enumerate(before)}
-            place = places.get(item, -1)
-            if place < old:
-                placed.append(position)
-                added.append(item)
-            else:
-                removed.extend(range(old, place))
-                old = place + 1
+            if old < len(before):
+                was = before[old]
+                if was == item:
+                    old += 1
+                    continue
+                if was[:2] == item[:2]:  # the same key, which has another value now
+                    removed.append(old)
+                    old += 1
+                else:
+                    if places is None:
+                        places = {one: place for place, one in enumerate(before)}
+                    place = places.get(item, -1)
+                    if place >= old:
+                        removed.extend(range(old, place))
+                        old = place + 1
+                        continue
+            placed.append(position)
+            added.append(item)
         removed.extend(range(old, len(before)))
         return Edit(added=added, removed=removed, placed=placed)
 
