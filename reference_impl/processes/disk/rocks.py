@@ -163,6 +163,10 @@ class RocksView:
         """None: the files of RocksDB are of use to RocksDB alone."""
         return ()
 
+    @property
+    def layout(self) -> str:
+        return ""
+
 
 def _items(iterator: Any) -> Iterator[tuple[bytes, bytes]]:
     iterator.seek_to_first()
