@@ -18,9 +18,8 @@ from typing import TypeVar
 import msgspec
 
 from ....reference_impl.core.backends.stored import Loaded, read_snapshot
-from ....reference_impl.core.protocol.checkpoints import files_of
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot, files_of
 from ....reference_impl.core.vocabulary.formats import Manifest, StateFile, read, read_file
 from ....reference_impl.core.vocabulary.ids import Handle
 from ....reference_impl.core.vocabulary.state import Ref, TaskState

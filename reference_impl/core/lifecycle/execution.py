@@ -13,7 +13,7 @@ from ..decisions.parts import Parts
 from ..extensions.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..protocol.checkpoints import Checkpoints, RetainedSnapshots, files_of
+from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_tracking import Attempts, TaskEnds
 from ..vocabulary.causes import (
     AnyCause,
@@ -36,6 +36,7 @@ from ..vocabulary.events import (
     CoordinatorStarted,
     SnapshotsListed,
     TaskLost,
+    files_of,
 )
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Cancel, Running

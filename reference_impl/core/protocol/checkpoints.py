@@ -17,7 +17,7 @@ pending counts as finished in it, once all its senders do (FIN-8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -31,7 +31,7 @@ from ..vocabulary.causes import AnyCause, Subsumed
 from ..vocabulary.effects import ClearLogs, Discard, Effect, Store
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.errors import ProtocolViolated
-from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.events import CompletedSnapshot, all_of, files_needed, files_of
 from ..vocabulary.formats import CANONICAL, Format
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
@@ -155,21 +155,6 @@ class LastStates(msgspec.Struct, frozen=True):
     handles: dict[TaskId, Handle] = {}
     states: dict[TaskId, TaskState] = {}
     files: dict[TaskId, tuple[Handle, ...]] = {}
-
-
-def all_of(files: Mapping[TaskId, Sequence[Handle]]) -> tuple[Handle, ...]:
-    """The files of all tasks."""
-    return tuple(file for one in files.values() for file in one) if files else ()
-
-
-def files_needed(record: CompletedSnapshot) -> tuple[Handle, ...]:
-    """The files that the snapshots of a complete checkpoint need, besides those under their handles."""
-    return all_of(record.files)
-
-
-def files_of(records: Iterable[CompletedSnapshot]) -> tuple[Handle, ...]:
-    """All that must not be deleted while these records are kept."""
-    return tuple(name for record in records for name in (*record.handles.values(), *files_needed(record)))
 
 
 class Pending(msgspec.Struct, kw_only=True):

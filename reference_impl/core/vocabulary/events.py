@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, dataclass_transform
 
@@ -254,3 +255,18 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """some checkpoint completed: a start without a snapshot would lose it (ABS-14)"""
     closure: Closure | None = None
     """once the job is being closed"""
+
+
+def all_of(files: Mapping[TaskId, Sequence[Handle]]) -> tuple[Handle, ...]:
+    """The files of all tasks."""
+    return tuple(file for one in files.values() for file in one) if files else ()
+
+
+def files_needed(record: CompletedSnapshot) -> tuple[Handle, ...]:
+    """The files that the snapshots of a complete checkpoint need, besides those under their handles."""
+    return all_of(record.files)
+
+
+def files_of(records: Iterable[CompletedSnapshot]) -> tuple[Handle, ...]:
+    """All that must not be deleted while these records are kept."""
+    return tuple(name for record in records for name in (*record.handles.values(), *files_needed(record)))

@@ -40,7 +40,7 @@ def newest(root: Path) -> int:
 
 def entries_of(root: Path, number: int) -> Path:
     """A file that only this snapshot needs, besides those under handles."""
-    return next((root / "snapshots" / "job-1" / f"chk-{number}").glob("*.entries"))
+    return next((root / "snapshots" / "job-1" / f"chk-{number}").glob("*.entries-*"))
 
 
 def handle_of(root: Path, number: int, task: str = "op0") -> Path:
