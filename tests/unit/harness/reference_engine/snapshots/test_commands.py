@@ -26,7 +26,7 @@ from cutproof.properties.model.history import AttemptStarted, JobEnded
 from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.backends.stored import Loaded
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.vocabulary.ids import Handle
+from cutproof.reference_impl.core.vocabulary.ids import Handle, TaskId
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.simulated.forking import Copied
 from cutproof.reference_impl.simulated.world import World
@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "store")
+    return Path(shutil.copytree(made, tmp_path / "store"))
 
 
 def numbers(root: Path, kind: str = "") -> list[int]:
@@ -102,7 +102,7 @@ def test_show_names_the_files_of_each_task(root: Path) -> None:
     assert {part["task"]: part["files"][0]["name"] for part in shown["parts"]} == record.handles
     (counted,) = [part for part in shown["parts"] if part["task"] == "op0-0"]
     assert [file["kind"] for file in counted["files"]] == ["manifest"] + ["entries"] * (len(counted["files"]) - 1)
-    assert tuple(file["name"] for file in counted["files"][1:]) == record.files["op0-0"]
+    assert tuple(file["name"] for file in counted["files"][1:]) == record.files[TaskId("op0-0")]
     assert all(newest not in file["shared_with"] for file in counted["files"])
     assert shown["increments"] == record.increments > 0
 
@@ -261,7 +261,7 @@ def test_a_file_that_a_snapshot_of_the_target_needs_is_not_replaced(root: Path, 
     other = tmp_path / "other"
     tool("fork", root, first, other)
     record = DiskFiles(other).listed()[0]
-    shared = next(path for path in (other / "snapshots").rglob("*.entries-*"))
+    shared = next(path for path in (other / "snapshots").rglob("*.entries*"))
     name = shared.relative_to(other / "snapshots").as_posix()
     assert any(name in files for files in record.files.values())
     shared.write_bytes(b"something else")

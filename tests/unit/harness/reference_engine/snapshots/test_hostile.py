@@ -15,7 +15,9 @@ import pytest
 
 from cutproof.harness.reference_engine.snapshots.changes import NOTE, Unfinished
 from cutproof.harness.reference_engine.snapshots.directory import locked
+from cutproof.reference_impl.core.protocol.checkpoints import files_of
 from cutproof.reference_impl.core.vocabulary.formats import SORTED, Manifest, StateFile
+from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes.disk.durable import sealed
 from cutproof.reference_impl.processes.disk.files import DiskFiles
@@ -30,17 +32,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "store")
+    return Path(shutil.copytree(made, tmp_path / "store"))
 
 
 @pytest.fixture
 def newest(root: Path) -> int:
-    return max(states(root))
+    return int(max(states(root)))
 
 
-def entries_of(root: Path, number: int) -> Path:
-    """A file that only this snapshot needs, besides those under handles."""
-    return next((root / "snapshots" / "job-1" / f"chk-{number}").glob("*.entries-*"))
+def entries_of(root: Path) -> Path:
+    """The last file that the newest snapshot needs, besides those under its handles."""
+    return root / "snapshots" / [name for files in DiskFiles(root).listed()[-1].files.values() for name in files][-1]
 
 
 def handle_of(root: Path, number: int, task: str = "op0") -> Path:
@@ -60,12 +62,17 @@ class Bomb:
         return os.mkdir, ("executed",)
 
 
+def become_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "missing": lambda path: path.unlink(),
     "torn": halve,
     "empty": lambda path: path.write_bytes(b""),
     "one byte altered": lambda path: path.write_bytes(path.read_bytes()[:-2] + b"?]"),
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a folder": become_a_folder,
     "pickled": lambda path: path.write_bytes(pickle.dumps(Bomb())),
     "pickled, with a checksum": lambda path: path.write_bytes(framed("entries", pickle.dumps(Bomb()))),
     "of a newer version": lambda path: path.write_bytes(path.read_bytes().replace(b"snapshot/2", b"snapshot/9")),
@@ -80,16 +87,18 @@ def test_a_damaged_file_is_named_and_nothing_is_changed(
     damage: str, which: str, root: Path, newest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = entries_of(root, newest) if which == "entries" else handle_of(root, newest)
+    file = entries_of(root) if which == "entries" else handle_of(root, newest)
     name = file.relative_to(root / "snapshots").as_posix()
+    damaged = [int(one.checkpoint) for one in DiskFiles(root).listed() if name in files_of([one])]
+    assert damaged[-1] == newest
     DAMAGES[damage](file)
     before = tree(root)
     code, found, err = tool("verify", root)
     assert code == 1
-    (bad,) = [one for one in found["snapshots"] if one["problems"]]
-    assert bad["id"] == newest
-    assert any(name in problem for problem in bad["problems"])
-    assert "1 of " in err
+    bad = [one for one in found["snapshots"] if one["problems"]]
+    assert [one["id"] for one in bad] == damaged
+    assert all(any(name in problem for problem in one["problems"]) for one in bad)
+    assert f"{len(bad)} of " in err
     for words in (["convert", root, newest, "--to", "canonical"], ["fork", root, newest, tmp_path / "target"]):
         said = refused(*words)
         assert name in said
@@ -144,7 +153,7 @@ def test_a_sorted_file_that_says_it_is_longer_than_it_is(root: Path, newest: int
     handle = handle_of(root, newest)
     body = b"CPSORT1\n" + (1 << 31).to_bytes(4, "big")
     data = framed(SORTED, body + zlib.crc32(body).to_bytes(4, "big"))
-    file = StateFile("job-1/long", SORTED, len(data), int(data.partition(b"\n")[0][-8:], 16))
+    file = StateFile(Handle("job-1/long"), SORTED, len(data), int(data.partition(b"\n")[0][-8:], 16))
     (root / "snapshots/job-1/long").write_bytes(data)
     manifest = Manifest(state=TaskState(), files=(file,), layout="single")
     handle.write_bytes(framed("native", msgspec.json.encode(manifest)))
@@ -210,7 +219,9 @@ def test_a_note_that_nobody_of_us_wrote(kind: str, root: Path, tmp_path: Path) -
         assert str(root / NOTE) in refused("delete", root, first)
     else:
         handle = next(iter(DiskFiles(root).listed()[-1].handles.values()))
-        noted = Unfinished(command="delete", snapshot=1, names=("../../secret", handle), logs=("../..", "../snapshots"))
+        noted = Unfinished(
+            command="delete", snapshot=1, names=(Handle("../../secret"), handle), logs=("../..", "../snapshots")
+        )
         (root / NOTE).write_bytes(sealed(noted))
         before = states(root)
         assert tool("delete", root, first)[0] == 0
