@@ -252,6 +252,16 @@ def test_a_kept_run_whose_evidence_is_altered_is_not_judged(tmp_path: Path) -> N
         evidence.kept(folder)
 
 
+def test_a_kept_run_has_its_store_of_snapshots(tmp_path: Path) -> None:
+    (tmp_path / "store" / "records").mkdir(parents=True)
+    (tmp_path / "store" / "records" / "chk-1").write_bytes(b"a record")
+    folder = evidence.keep(
+        script(tmp_path / "run"), tmp_path / "run" / "journal", tmp_path / "kept", tmp_path / "store"
+    )
+    evidence.kept(folder)
+    assert (folder / "store" / "records" / "chk-1").read_bytes() == b"a record"
+
+
 def test_a_fault_that_the_scenario_does_not_have_is_one_line(tmp_path: Path) -> None:
     plain = script(tmp_path / "run")
     plain = msgspec.structs.replace(plain, scenario=msgspec.structs.replace(plain.scenario, faults=()))
