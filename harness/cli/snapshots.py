@@ -148,7 +148,7 @@ def _print_list(report: Report, output: Output) -> None:
     output.say()
     _print_problems([problem for one in report.snapshots for problem in one.problems], output)
     _print_problems([f"{one.file}: {one.problem}" for one in report.unreadable], output)
-    if report.newest is not None and not report.unreadable:
+    if report.newest is not None:
         output.say(f"A recovery would choose {report.newest}.")
     if report.unneeded_files:
         files = plural(report.unneeded_files, "file")

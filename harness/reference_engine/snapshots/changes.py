@@ -175,13 +175,16 @@ class Changing:
                 )
 
     def _copy_logs(self, source: Directory, record: CompletedSnapshot) -> list[str]:
-        """The logs to which a snapshot refers."""
+        """The logs to which a snapshot refers.  Raises UsageError if another log of such a name is here."""
         names: list[str] = []
         for log in dict.fromkeys(record.logs):
-            folder = source.log(log)
-            for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-                self.put(LOGS, self.directory.log(log) / path.name, bytes_of(path, LIMIT_BYTES))
-                names.append(f"{LOGS}/{log}/{path.name}")
+            files = _content(source.log(log))
+            for name, data in _content(self.directory.log(log)).items():
+                if files.get(name) != data:
+                    raise UsageError(f"{self.directory.log(log) / name} is there already; name another directory")
+            for name, data in files.items():
+                self.put(LOGS, self.directory.log(log) / name, data)
+                names.append(f"{LOGS}/{log}/{name}")
         return names
 
     def copy_beside(self, source: Path) -> None:
@@ -190,6 +193,11 @@ class Changing:
         for top, pattern in ((JOBS, "*"), (POSITIONS, LOG_BEGINNINGS)):
             for path in sorted((source / top).glob(pattern)) if (source / top).is_dir() else ():
                 self.put(top, self.root / top / path.name, bytes_of(path, LIMIT_BYTES))
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    """The files of a log, by name; none if there is no such log."""
+    return {path.name: bytes_of(path, LIMIT_BYTES) for path in sorted(folder.iterdir())} if folder.is_dir() else {}
 
 
 def _is_name(place: Callable[[str], Path], name: str) -> bool:

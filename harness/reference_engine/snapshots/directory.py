@@ -105,14 +105,17 @@ class Directory:
 
     @property
     def newest(self) -> int | None:
-        """The snapshot that a recovery would choose, checkpoint or savepoint."""
-        return max(self.records, default=None)
+        """The snapshot that a recovery would choose, checkpoint or savepoint.  It chooses none if there is none, or if
+        some record cannot be read: that may be the newest."""
+        return max(self.records, default=None) if not self.unreadable else None
 
     def number(self, named: str) -> int:
         """The number of the snapshot that a user names: `3`, `chk-3` or `newest`; it may be of none."""
         if named == NEWEST:
+            for one in self.unreadable:
+                raise UsageError(f"{one.file} cannot be read ({one.problem}), and may be the newest; name a number")
             if self.newest is None:
-                raise UsageError(f"{self.root} has no snapshot that can be read")
+                raise UsageError(f"{self.root} has no snapshot")
             return self.newest
         match = _NAMED.fullmatch(named)
         if match is None:

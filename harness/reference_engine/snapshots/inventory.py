@@ -98,7 +98,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     directory: str
     newest: int | None
-    """the snapshot that a recovery would choose"""
+    """the snapshot that a recovery would choose; null: there is none, or some record cannot be read"""
     snapshots: list[ListedSnapshot]
     unreadable: list[UnreadableRecord]
     unneeded_files: int

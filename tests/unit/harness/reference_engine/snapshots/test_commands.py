@@ -306,6 +306,16 @@ def test_logs_of_channels_go_with_the_snapshot(root: Path, tmp_path: Path) -> No
         (root / "logs" / log).mkdir(parents=True)
         (root / "logs" / log / "00000001").write_bytes(log.encode())
     DiskFiles(root).store(msgspec.structs.replace(first, logs=("job-1/log/op0-0-1/0",)))
+    other = left_by_a_job(tmp_path / "other", snapshot_format="native", retained_checkpoints=1)
+    (other / "logs/job-1/log/op0-0-1/0").mkdir(parents=True)
+    newer = DiskFiles(other).listed()[-1]
+    DiskFiles(other).store(msgspec.structs.replace(newer, logs=("job-1/log/op0-0-1/0",)))
+    (other / "logs/job-1/log/op0-0-1/0/00000001").write_bytes(b"of another job")
+    if first.checkpoint in states(other):
+        tool("delete", other, first.checkpoint)
+    assert "00000001 is there already" in refused("move", root, first.checkpoint, other)
+    assert (other / "logs/job-1/log/op0-0-1/0/00000001").read_bytes() == b"of another job"
+    assert (root / "logs/job-1/log/op0-0-1/0/00000001").exists()
     assert tool("move", root, first.checkpoint, tmp_path / "target")[0] == 0
     assert [path.name for path in (tmp_path / "target/logs").rglob("0*") if path.is_file()] == ["00000001"]
     assert not (root / "logs/job-1/log/op0-0-1/0").exists()

@@ -127,6 +127,8 @@ def test_a_damaged_record_keeps_everything_as_it_is(
         assert str(record) in said
         assert "nothing was changed" in said
     assert str(record) in refused("show", root, newest)
+    assert found["newest"] is None
+    assert f"{record} cannot be read" in refused("fork", root, "newest", tmp_path / "target")
     assert tree(root) == before
     assert not Path("executed").exists()
 
