@@ -70,11 +70,11 @@ def test_a_writer_that_is_killed_leaves_all_or_nothing(death: str, files: DiskFi
     assert end(forked(killed)) == -signal.SIGKILL
     assert files.handles() == ([HANDLE] if there else [])
     if there:
-        assert files.read(HANDLE) == STATE
+        assert files.read(HANDLE).state == STATE
     assert len(files.unsynced("count-1")) == left
     assert files.lose_unsynced(["count-1"]) == left
     write(files, HANDLE)
-    assert files.read(HANDLE) == STATE
+    assert files.read(HANDLE).state == STATE
 
 
 @pytest.mark.parametrize("death", DEATHS)
