@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from .charts import bars, curves, grid
+from .charts import bars, curves, grid, timelines
 from .charts.bars import Bars
 from .charts.curves import Chart
 from .charts.grid import Grid
 from .charts.plots import Plot
+from .charts.timelines import Timelines
 from .model import Value
 from .render import environment
 
-Picture = Chart | Bars | Grid
+Picture = Chart | Bars | Grid | Timelines
 
 
 class Statement(Value, kw_only=True):
@@ -85,3 +86,5 @@ def _drawn(picture: Picture) -> Plot:
             return bars.drawn(picture)
         case Grid():
             return grid.drawn(picture)
+        case Timelines():
+            return timelines.drawn(picture)

@@ -10,7 +10,7 @@ from ...reports.example_report import Figures, Picture
 from ..counterexamples.story import what_ran
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
-from . import example_report, figures
+from . import example_report, figures, snapshot_figures
 from .claims import NotShown
 from .example_report import Measured
 from .pipelines import figures as figures_of_bytes
@@ -41,7 +41,8 @@ def _of_stream(run: ExampleRun, scenario: Scenario, trials: Trials) -> Measured:
     tables: tuple[Figures, ...] = ()
     charts: tuple[Picture, ...] = ()
     try:
-        tables, charts = figures.measured_for(run.name, trials)
+        of_snapshots = snapshot_figures.measured_for(run.name, trials)
+        tables, charts = of_snapshots or figures.measured_for(run.name, trials)
     except (SubjectFailed, NotShown) as missing:
         ran = (*ran, f"The figures could not be measured: {missing}.")
     if run.companions:
