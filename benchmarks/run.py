@@ -90,6 +90,12 @@ def _formats(options: argparse.Namespace) -> list[Figure]:
     return formats.figures()
 
 
+def _stop(options: argparse.Namespace) -> list[Figure]:
+    import stop
+
+    return stop.figures()
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "simulator": _simulator,
     "verified": _verified,
@@ -101,6 +107,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "spread": _spread,
     "formats": _formats,
     "stall": _stall,
+    "stop": _stop,
 }
 
 

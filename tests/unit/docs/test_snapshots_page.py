@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,18 @@ PAGE = (ROOT / "docs" / "snapshots.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def stall(monkeypatch: pytest.MonkeyPatch) -> object:
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    yield
+    for name in ("stall", "stop", "measure"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def stall(benchmarks: None) -> object:
     import stall
 
-    yield stall
-    for name in ("stall", "measure"):
-        sys.modules.pop(name, None)
+    return stall
 
 
 @pytest.mark.parametrize("keys", [1_000, 4_000])
@@ -30,3 +36,12 @@ def test_the_stalls_are_those_of_the_page(keys: int, stall: object) -> None:
     (size,) = {bytes_ for _, bytes_ in found}
     still, going = (f"{us / 1_000:.3f} ms" for us, _ in found)
     assert f"| {keys:,} | {size / 1_000:.0f} KB | {still} | {going} |" in PAGE
+
+
+def test_the_stops_are_those_of_the_page(benchmarks: None) -> None:
+    import stop
+
+    found = [f"{one.value:.3f} ms" for one in stop.figures()]
+    for at, keys in enumerate(stop.KEYS):
+        canonical, native, incremental = found[3 * at : 3 * at + 3]
+        assert f"| {keys:,} | {canonical} | {native} | {incremental} |" in PAGE
