@@ -305,13 +305,19 @@ class Case:
         all that were not taken to end it."""
         if isinstance(self.history.savepoints, msgspec.UnsetType):
             return frozenset()
-        stops = [one for one in self.commands.asked if one.issued.kind == "stop-with-savepoint"]
+        asked = self.commands.asked
+        taken = {one.answer.checkpoint for one in asked if one.issued.kind == "savepoint" and one.answer is not None}
+        stops = [one for one in asked if one.issued.kind == "stop-with-savepoint"]
         ends = {one.answer.checkpoint for one in stops if one.answer is not None}
         ends |= {one.checkpoint for one in self.commands.ends if one.status in STOPS}
         unanswered = [one.issued.order for one in stops if one.answer is None or one.interrupted]
         until = min(unanswered, default=None)
-        found = [one for one in self.history.completed if one.savepoint and one.checkpoint not in ends]
-        return frozenset(one.checkpoint for one in found if until is None or one.order < until)
+        return frozenset(
+            one.checkpoint
+            for one in self.history.completed
+            if one.checkpoint in taken
+            or (one.savepoint and one.checkpoint not in ends and (until is None or one.order < until))
+        )
 
     @cached_property
     def committing(self) -> list[Completed]:

@@ -85,10 +85,11 @@ class ForgetsWhatWasNamed(RestoreChoice):
     """P12: a job that its user began from an older snapshot restores the newest one of the former job."""
 
     def recoverable(
-        self, retained: Sequence[CompletedSnapshot], job: int, named: CheckpointId
+        self, retained: tuple[CompletedSnapshot, ...], job: int, named: CheckpointId | None, savepoints: bool
     ) -> tuple[CompletedSnapshot, ...]:
-        self.reached = self.reached or any(one.job != job and one.checkpoint > named for one in retained)
-        return tuple(retained)
+        passed_over = named is not None and any(one.job != job and one.checkpoint > named for one in retained)
+        self.reached = self.reached or passed_over
+        return super().recoverable(retained, job, None, savepoints)
 
 
 class DeletesByAge(Cleanup):

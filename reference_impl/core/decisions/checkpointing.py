@@ -113,11 +113,18 @@ class RestoreChoice(Part):
         return max(retained, key=lambda snapshot: snapshot.checkpoint, default=None)
 
     def recoverable(
-        self, retained: Sequence[CompletedSnapshot], job: int, named: CheckpointId
+        self, retained: tuple[CompletedSnapshot, ...], job: int, named: CheckpointId | None, savepoints: bool
     ) -> tuple[CompletedSnapshot, ...]:
-        """The snapshots among which a job may choose whose user began it from a `named` one: its own, and none of
-        former jobs that is newer than that."""
-        return tuple(one for one in retained if one.job == job or one.checkpoint <= named)
+        """The snapshots among which a job may choose.
+
+        Of former jobs all, unless its user began it from a `named` one: then none that is newer.  Of its own all; but
+        without `savepoints` none that it took for a user and went on from (SNAP-6).
+        """
+        if named is not None:
+            retained = tuple(one for one in retained if one.job == job or one.checkpoint <= named)
+        if savepoints:
+            return retained
+        return tuple(one for one in retained if one.job != job or not one.savepoint or one.ending is not None)
 
     def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> AnyIncompatible | None:
         """Why the job cannot start from this snapshot; None if it can (FIN-2)."""

@@ -55,8 +55,7 @@ class RetainedSnapshots:
         self._named = named
         self.all: tuple[CompletedSnapshot, ...] = ()
         self._recoverable: tuple[CompletedSnapshot, ...] = ()
-        """all but those that the user passed over, and in the modes of SNAP-6 the job's own savepoints: they stay, and
-        this job does not restore them"""
+        """all but those to which this job does not go back: they stay"""
         self.knows_all = True
         """False if the record of a complete checkpoint could not be read"""
         self._last_states: dict[Handle, None] = {}
@@ -78,12 +77,9 @@ class RetainedSnapshots:
         return subsumed
 
     def _retain(self, snapshots: Sequence[CompletedSnapshot]) -> None:
-        self.all = self._recoverable = tuple(snapshots)
-        if self._named is not None:
-            self._recoverable = self._parts.restore_choice.recoverable(self.all, self._job, self._named)
-        if self._config.savepoints != "snapshots":
-            aside = [one for one in self.all if one.savepoint and one.ending is None and one.job == self._job]
-            self._recoverable = tuple(one for one in self._recoverable if one not in aside)
+        self.all = tuple(snapshots)
+        recoverable, savepoints = self._parts.restore_choice.recoverable, self._config.savepoints
+        self._recoverable = recoverable(self.all, self._job, self._named, savepoints == "snapshots")
 
     @property
     def latest(self) -> CompletedSnapshot | None:
@@ -226,11 +222,8 @@ class FileCounts(Protocol):
     in_use: bool
 
     def base_of(self, name: str, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None: ...
-
     def let_go(self, files: Iterable[Handle]) -> None: ...
-
     def unneeded(self) -> tuple[Handle, ...]: ...
-
     def given_up(self, files: Sequence[Handle]) -> tuple[Handle, ...]: ...
 
 
@@ -484,8 +477,8 @@ class Checkpoints:
         for snapshot in self._snapshots.add(complete.record):
             self._files.let_go(files_needed(snapshot))
             effects.append(Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint))
-        overtaken = (one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint)
-        for older in () if complete.pending.is_separate else tuple(overtaken):
+        overtaken = [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]
+        for older in () if complete.pending.is_separate else overtaken:
             effects.extend(self.abort(older, Subsumed(checkpoint)))
         return complete.pending, [*effects, *self.discard_leftovers()]
 
