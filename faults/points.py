@@ -27,6 +27,8 @@ POINTS: dict[str, str] = {
     "checkpoint-completed": "the coordinator's record of the checkpoint is durable",
     "checkpoint-aborted": "the coordinator aborts a checkpoint",
     "completion-notified": "a task is notified that a checkpoint is complete",
+    "snapshot-deleted": "the record of a complete snapshot is deleted, since it is subsumed or its user wishes it",
+    "file-deleted": "the coordinator deletes a file of a snapshot",
     # recovery
     "task-deployed": "a task of a new attempt comes up",
     "state-loaded": "a task has read the snapshot it restores",
@@ -45,11 +47,16 @@ POINTS: dict[str, str] = {
 STATE_POINTS: tuple[str, ...] = ("memtable-flushed", "files-compacted")
 """Points that only a task reaches whose state is in files."""
 
+DELETION_POINTS: tuple[str, ...] = ("snapshot-deleted", "file-deleted")
+"""Points that only a job reaches whose snapshots are in files."""
+
 COORDINATOR_POINTS: tuple[str, ...] = (
     "checkpoint-triggered",
     "checkpoint-acknowledged",
     "checkpoint-completed",
     "checkpoint-aborted",
+    "snapshot-deleted",
+    "file-deleted",
     "savepoint-requested",
 )
 """Points that belong to no task: a trigger at one of them names none."""

@@ -141,6 +141,8 @@ def sentence(entry: Timed) -> str:
         if entry.detail in ("", "committed")
         else "receives the answer to its commit",
         "transaction-aborted": "has its transaction aborted",
+        "snapshot-deleted": "deletes the record of a snapshot",
+        "file-deleted": "deletes a file of a snapshot",
         "savepoint-requested": "receives the request for a savepoint",
         "attempt-started": f"deploys attempt {entry.attempt}"
         + (f" from checkpoint{number}" if number else " from the beginning"),

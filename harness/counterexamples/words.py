@@ -12,6 +12,7 @@ from ..scenario.layout import never_unaligned
 from ..scenario.model import (
     AnyCommand,
     Cancel,
+    DeleteSnapshot,
     Fork,
     Perturbation,
     Resume,
@@ -129,6 +130,9 @@ def command_in_words(command: AnyCommand) -> str:
             return f"the job is stopped with {_savepoint(command, name)}{' and drained' if drain else ''}"
         case Cancel():
             return "the job is cancelled"
+        case DeleteSnapshot(snapshot=snapshot):
+            which = f"the {snapshot} snapshot" if snapshot in ("newest", "oldest") else f"the savepoint {snapshot}"
+            return f"{which} is to be deleted"
         case Resume(inserted=inserted) if inserted:
             new = ", ".join(f"{name} before {behind}" for name, behind in inserted.items())
             return f"the job is started again{_from(command.snapshot)} with new operators: {new}"

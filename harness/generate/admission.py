@@ -58,6 +58,7 @@ TAKES: dict[str, Can] = {
         and "savepoint" in can.commands
         and (can.resumes_older or "fork" in can.commands)
     ),
+    "deleted": lambda can: can.guarantees != {"at-most-once"} and {"savepoint", "delete-snapshot"} <= can.commands,
     "laid-out-anew": lambda can: _resumes(can) and can.rescales,
     "crash-after-savepoint": lambda can: bool(can.commands & {"savepoint", "stop-with-savepoint"}),
     "zombie-upsert": lambda can: "idempotent" in can.sinks,

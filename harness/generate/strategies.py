@@ -25,6 +25,7 @@ from .admission import admitted
 from .choices import Choices, FromBytes, built
 from .coverage.target_rounds import number_of_group
 from .coverage.target_scenarios import TARGETS
+from .deletions import with_deletions
 from .determined_distribution import made_distinct
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .faults.few_tolerated import with_few_tolerated
@@ -236,6 +237,7 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
         scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
         scenario = with_state_in_files(choices, scenario, most) if frame.knows_state_in_files else scenario
+        scenario = with_deletions(choices, scenario, most) if frame.knows_deletions else scenario
     if frame.knows_forgetful_inputs and frame.workload is None:
         scenario = with_forgetful_inputs(choices, scenario)
     return _fit(scenario, frame)

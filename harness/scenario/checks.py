@@ -23,6 +23,7 @@ from .bounds import HOUR_US, PARALLELISM_LIMIT, size_problems, work_problems
 from .layout import Layout, layout_of, topologies_of
 from .model import (
     AnyCommand,
+    DeleteSnapshot,
     Engine,
     Fork,
     Perturbation,
@@ -134,7 +135,7 @@ def _snapshot(command: AnyCommand, scenario: Scenario) -> Iterator[str]:
             yield f"{command.name!r} cannot be the name of a savepoint (letters, digits, - and _, none of {taken})"
         if saved.count(command.name) > 1:
             yield f"another savepoint has the name {command.name!r} too"
-    elif isinstance(command, Resume | Fork):
+    elif isinstance(command, DeleteSnapshot | Resume | Fork):
         words = ANY_SNAPSHOT if isinstance(command, Fork) else ANY_SNAPSHOT[1:]
         if command.snapshot not in words and command.snapshot not in saved:
             yield f"snapshot is {command.snapshot!r}; it can be {', '.join(words)}, or the name of a savepoint"

@@ -483,7 +483,7 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
         if isinstance(entry, JobEnded) and entry.status not in ENDS:
             yield f"{where}.status: {entry.status!r} is none of {', '.join(ENDS)}"
         if isinstance(entry, CommandIssued):
-            kinds = ("savepoint", "stop-with-savepoint", "cancel", "resume")
+            kinds = ("savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume")
             if entry.kind not in kinds:
                 yield f"{where}.kind: {entry.kind!r} is none of {', '.join(kinds)}"
             unknown = [name for name in entry.parallelism if name not in known.operators]

@@ -134,6 +134,13 @@ class Cancel(Command, kw_only=True, tag="cancel"):
     """Stop at once."""
 
 
+class DeleteSnapshot(Command, kw_only=True, tag="delete-snapshot"):
+    """Delete a retained snapshot; refused if the job would restore it after a failure."""
+
+    snapshot: str = "oldest"
+    """the newest, the oldest, or a savepoint by its name"""
+
+
 class Resume(Command, kw_only=True, tag="resume"):
     """Start the job again once it has ended, from one of its retained snapshots, whether a savepoint or not.
 
@@ -165,7 +172,7 @@ class Fork(Command, kw_only=True, tag="fork"):
     snapshot"""
 
 
-AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume | Fork
+AnyCommand = Savepoint | StopWithSavepoint | Cancel | DeleteSnapshot | Resume | Fork
 
 COMMANDS: dict[str, type[Command]] = {str(kind.__struct_config__.tag): kind for kind in AnyCommand.__args__}
 """Every command kind by its name."""

@@ -1,4 +1,4 @@
-"""The snapshots that a resume or a fork names."""
+"""The snapshots that a resume, a fork or a deletion names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ def named(
         return all_of_them[-1:]
     if snapshot == "oldest":
         return all_of_them[:1]
+    taken = saved_as(snapshot, scenario, answers)
+    return tuple(one for one in all_of_them if one == taken)
+
+
+def saved_as(name: str, scenario: Scenario, answers: Mapping[int, int | None]) -> int | None:
+    """The savepoint of this name, whether it is retained or not; None before it is complete."""
     takes = (Savepoint, StopWithSavepoint)
-    asked = (number for number, one in enumerate(scenario.commands) if isinstance(one, takes) and one.name == snapshot)
-    taken = [answers.get(number) for number in asked]
-    return tuple(one for one in all_of_them if one in taken)
+    asked = (number for number, one in enumerate(scenario.commands) if isinstance(one, takes) and one.name == name)
+    return next((taken for number in asked if (taken := answers.get(number)) is not None), None)

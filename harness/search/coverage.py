@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 import msgspec
 
 from ...faults.plan import KINDS, AtPoint, kind_of
-from ...faults.points import POINTS, STATE_POINTS
+from ...faults.points import DELETION_POINTS, POINTS, STATE_POINTS
 from ...properties.model.history import FaultFired, History, JobEnded
 from ...reports.model import Coverage, CoverageRow, Impossible
 from ...reports.nights.counts import CountTable, table_of
@@ -56,6 +56,7 @@ CHECKPOINT_POINTS: frozenset[str] = frozenset(
         "checkpoint-acknowledged",
         "checkpoint-completed",
         "checkpoint-aborted",
+        *DELETION_POINTS,
         "completion-notified",
         "state-loaded",
     }
@@ -164,6 +165,8 @@ def _is_asked(target: CoverageTarget, capabilities: Capabilities) -> bool:
     if _COMMANDS.get(target.ending, "") not in {"", *capabilities.commands}:
         return False
     if target.point in STATE_POINTS and "lsm" not in capabilities.state_backends:
+        return False
+    if target.point in DELETION_POINTS and "delete-snapshot" not in capabilities.commands:
         return False
     at_once, commits = target.point == "row-written", target.point in TRANSACTION_POINTS or target.fault in STORE_FAULTS
     if at_once and commits:  # needs an operator that commits in front of a sink that does not: few engines have one

@@ -63,6 +63,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("P05", "P06", "P07", "P08", "P09"), ("local",)),
     "P10": ("begun-as-another",),
     **dict.fromkeys(("P11", "P12", "P13"), ("retained",)),
+    **dict.fromkeys(("P21", "P22", "P23", "P24"), ("deleted",)),
     "X03": ("S8",),
 }
 """by defect: the templates that have what its bug needs, if the others seldom have it"""

@@ -12,7 +12,7 @@ log that no actor had occasion to delete since it was written.  The last happens
 a task that is out of reach may write late, and its acknowledgement may be lost.  The
 occasions to delete a file are: the job ends; another coordinator comes up, and sweeps;
 the coordinator that triggered the file's checkpoint, and knows the file's name, completes
-another checkpoint.  Savepoints belong to the user and stay.
+another checkpoint.  Savepoints belong to the user, and stay until the user has them deleted.
 
 Exercised by everything that became garbage during the run.
 """
@@ -226,7 +226,7 @@ class _Leftovers:
 
     def _reached(self) -> Iterator[str]:
         for entry in self.case.history.completed:
-            if entry.checkpoint in self.residue.retained or entry.savepoint:
+            if self.case.is_kept(entry):
                 for handle in entry.handles.values():
                     yield handle
                     if handle in self.stored:

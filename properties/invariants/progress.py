@@ -7,7 +7,7 @@ returned.  No attempt is started without a failure.
 
 At any time: nothing fails without an injected fault that explains the failure (an
 exception inside the engine is a violation).  No job is stopped, drained or cancelled
-without a command, and no answer to a command is false (see `commands`).  No timer in
+without a command, and no answer to a command is false (see `commands` and `deletions`).  No timer in
 processing time is pending for ever (see `clocks`).
 
 An attempt fails for failed checkpoints only if more failed in a row than the job tolerates, and then it must (see
@@ -34,13 +34,14 @@ from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..quick_checker.case import Case
 from ..reconstruct.commands import WELL
 from .parts.clocks import overdue
+from .parts.deletions import wrongly_refused
 from .parts.incompatible import neither_begun_nor_refused, refused_by_name
 from .parts.tolerance import misjudged_tolerance
 
 
 def check(case: Case) -> Verdict:
     unexplained: Verdict | None = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
-    unexplained = unexplained or neither_begun_nor_refused(case) or misjudged_tolerance(case)
+    unexplained = unexplained or neither_begun_nor_refused(case) or misjudged_tolerance(case) or wrongly_refused(case)
     unexplained = unexplained or _too_slow(case) or overdue(case)
     unexplained = unexplained or next(filter(None, (_unexcused(case, end) for end in case.commands.ends)), None)
     if unexplained is not None:

@@ -15,7 +15,9 @@ rule.  Each subtask takes one old subtask's whole copy of broadcast state.
 A source then reads on from the restored positions, and an enumerator assigns splits from
 these positions.  A job that is incompatible with its snapshot does not begin (see
 `incompatible`).  A retained snapshot can be restored: all its files are in the store,
-and so are the elements to which it refers in logs of persistent channels.
+and so are the elements to which it refers in logs of persistent channels.  A savepoint is
+retained until its user has it deleted, and nobody can have the snapshot deleted that an
+attempt would begin with (see `deletions`).
 
 The store has the snapshot, the task reports the loaded state, and its program order has
 the reads.  Exercised by each task that loaded a state that was not empty.
@@ -28,11 +30,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..model.history import AttemptRunning, AttemptStarted, Completed, Passing, StoredState, TaskRun
+from ..model.history import AttemptRunning, Completed, Passing, StoredState, TaskRun
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case
 from .parts.assignments import assigned_elsewhere
+from .parts.deletions import deleted_what_is_restored
 from .parts.incompatible import begun_before_finished, undescribed
 from .parts.persistent_logs import discarded_early
 from .parts.redistributed import kept_of_union, redistributed_state, union_of, wrongly_redistributed
@@ -46,7 +49,7 @@ def check(case: Case) -> Verdict:
     by_attempt: dict[int, list[TaskRun]] = {}
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
-    found = begun_before_finished(case) or _named(case) or _file_missing(case)
+    found = begun_before_finished(case) or _named(case) or deleted_what_is_restored(case) or _file_missing(case)
     found = found or discarded_early(case) or assigned_elsewhere(case)
     if found is not None:
         return found
@@ -54,7 +57,7 @@ def check(case: Case) -> Verdict:
         return unknown
     exercised = 0
     for start in case.lineages.starts.values():
-        allowed = _allowed(case, start)
+        allowed = case.to_restore(start.order, start.job)
         for run in by_attempt.get(start.attempt, ()):
             found = _choice(case, run, allowed, start.attempt in running) or _content(case, run)
             if found is not None:
@@ -63,18 +66,6 @@ def check(case: Case) -> Verdict:
     if exercised:
         return Holds(exercised=exercised)
     return Unknown(reason="not exercised", detail="no attempt restored a snapshot that held anything")
-
-
-def _allowed(case: Case, start: AttemptStarted) -> Completed | None:
-    """The snapshot with which an attempt has to begin; None if it has to begin empty."""
-    own = case.newest_before(start.order, start.job, recovers=True)
-    if own is not None:
-        return own
-    resume = case.commands.resume_of(start.job)
-    if resume is None or resume.answer is None or resume.answer.error:
-        return case.newest_before(start.order, recovers=resume is None)
-    named = resume.answer.checkpoint
-    return case.lineages.completed.get(named) if named is not None else None
 
 
 def _named(case: Case) -> Violated | None:
@@ -99,9 +90,9 @@ def _file_missing(case: Case) -> Violated | None:
     if case.history.snapshots != "files":
         return None
     residue = case.history.residue
-    there, kept = set(residue.files), set(residue.retained)
+    there = set(residue.files)
     for entry in case.history.completed:
-        if not entry.savepoint and entry.checkpoint not in kept:
+        if not case.is_kept(entry):
             continue
         for task, name in _needed(case, entry):
             if name not in there:

@@ -160,7 +160,8 @@ def _view(case: Case) -> OutsideView | Unknown:
             f"in {case.history.guarantee} mode its state follows the records that its operators took, and no witness"
             " saw these"
         )
-    if any(isinstance(entry, CommandIssued) and entry.checkpoint is not None for entry in case.history.journal):
+    resumes = (one for one in case.history.journal if isinstance(one, CommandIssued) and one.kind == "resume")
+    if any(one.checkpoint is not None for one in resumes):
         return _not_observable("a job was resumed from a named snapshot, and no witness says which records it holds")
     if case.history.sink == "idempotent" and view.replaces_rows and not view.covers_all:
         return _not_observable("the table may be ahead of what the job covers, and more records replace rows of it")

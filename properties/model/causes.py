@@ -40,11 +40,17 @@ class IncompatibleJob(Cause, tag="incompatible-job"):
     operators: tuple[str, ...] = ()
 
 
+class NeededForRecovery(Cause, tag="needed-for-recovery"):
+    """A snapshot is not deleted: after a failure the job would restore it."""
+
+    checkpoint: int
+
+
 class OtherCause(Cause, tag="other"):
     """Any cause on which no judgement depends."""
 
 
-AnyCause = NoHeartbeat | TransactionRefused | SnapshotUnreadable | IncompatibleJob | OtherCause
+AnyCause = NoHeartbeat | TransactionRefused | SnapshotUnreadable | IncompatibleJob | NeededForRecovery | OtherCause
 
 
 class Why(msgspec.Struct, frozen=True):

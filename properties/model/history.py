@@ -333,7 +333,8 @@ class CheckpointAborted(JournalEntry, kw_only=True, tag="checkpoint-aborted"):
 
 
 class SnapshotDeleted(JournalEntry, kw_only=True, tag="snapshot-deleted"):
-    """Files of a subsumed or aborted checkpoint were deleted."""
+    """Files of a checkpoint were deleted: it was subsumed or aborted, or its user wished it.  With the number of a
+    complete checkpoint its record was deleted too, and before them."""
 
     checkpoint: int
     handles: list[str]
@@ -351,7 +352,8 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
 
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
-    """`kind`: savepoint, stop-with-savepoint, cancel or resume.  `format`: of the snapshot, empty for the job's own.
+    """`kind`: savepoint, stop-with-savepoint, cancel, delete-snapshot or resume.  `format`: of the snapshot, empty for
+    the job's own.  For a delete-snapshot: `checkpoint` is the snapshot that is to be deleted.
     For a resume: `checkpoint` is the snapshot that the user names, None for the newest; `parallelism` has the operators
     whose number of subtasks changes; `inserted` the new operators, each with the one in front of which it stands."""
 

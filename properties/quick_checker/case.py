@@ -341,7 +341,8 @@ class Case:
         among those to which a recovery may go back.
 
         It is the snapshot that was triggered last.  Snapshots may complete out of order: a savepoint may complete after
-        a checkpoint that was triggered later.  A restore of the savepoint would then undo committed rows.
+        a checkpoint that was triggered later.  A restore of the savepoint would then undo committed rows.  What a user
+        had had deleted by then is left out.
         """
         left_out = self.separate if recovers else ()
         before = [
@@ -349,12 +350,33 @@ class Case:
             for entry in self.history.completed
             if entry.order < order and job in (None, entry.job) and entry.checkpoint not in left_out
         ]
+        if self.commands.deletions:
+            deleted = self.commands.deleted_at
+            before = [one for one in before if (at := deleted(one.checkpoint)) is None or at >= order]
         begun = self._triggered
         return max(
             before,
             key=lambda entry: (begun.get((entry.job, entry.checkpoint), entry.order), entry.order),
             default=None,
         )
+
+    def to_restore(self, order: int, job: int) -> Completed | None:
+        """The snapshot with which an attempt of a job has to begin at this moment; None if it has to begin empty."""
+        own = self.newest_before(order, job, recovers=True)
+        if own is not None:
+            return own
+        resume = self.commands.resume_of(job)
+        if resume is None or resume.answer is None or resume.answer.error:
+            return self.newest_before(order, recovers=resume is None)
+        named = resume.answer.checkpoint
+        return self.lineages.completed.get(named) if named is not None else None
+
+    def is_kept(self, entry: Completed) -> bool:
+        """Whether a complete snapshot has to be there at rest: it is retained, or a savepoint that no user had
+        deleted."""
+        if entry.checkpoint in self.history.residue.retained:
+            return True
+        return entry.savepoint and not self.commands.may_be_deleted(entry.checkpoint)
 
     @cached_property
     def rewound(self) -> bool:

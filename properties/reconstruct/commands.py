@@ -3,8 +3,9 @@
 A job ends only by itself or at its user's command.  An answer is a promise: a command
 that was answered with success had its effect.  The savepoint is complete, and was
 triggered after the request.  A stop or a cancel ended the job in that way, unless
-another command or a failure came first.  A resume started a job.  A command that was
-refused had no effect.  If the coordinator died before the answer, the user cannot know.
+another command or a failure came first.  A deleted snapshot is not retained any more.  A
+resume started a job.  A command that was refused had no effect.  If the coordinator died
+before the answer, the user cannot know.
 
 The user's witness records commands and answers, the job's how it ended, and the store's
 the snapshots.
@@ -13,6 +14,7 @@ the snapshots.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -25,6 +27,7 @@ from ..model.history import (
     CoordinatorDown,
     History,
     JobEnded,
+    SnapshotDeleted,
 )
 from ..model.verdict import Violated
 from ..model.words import journal_until
@@ -119,6 +122,31 @@ class Commands:
         """The command that resumed a job; the last one if the command was repeated."""
         return next((one for one in reversed(self.asked) if one.issued.kind == "resume" and one.job == job), None)
 
+    # -- deleted snapshots ---------------------------------------------------------
+
+    @cached_property
+    def deletions(self) -> list[Asked]:
+        """The commands to delete a snapshot."""
+        return [one for one in self.asked if one.issued.kind == "delete-snapshot"]
+
+    def may_be_deleted(self, checkpoint: int) -> bool:
+        """Whether a user wished that a snapshot be deleted, and was not told that it is not."""
+        return any(one.issued.checkpoint == checkpoint and not one.refused for one in self.deletions)
+
+    @cached_property
+    def _deleted(self) -> dict[int, int]:
+        """Of each snapshot whose record was deleted for a user: when."""
+        wished = {one.issued.checkpoint: one.issued.order for one in reversed(self.deletions) if not one.refused}
+        return {
+            entry.checkpoint: entry.order
+            for entry in (self._history.journal if wished else ())
+            if isinstance(entry, SnapshotDeleted) and wished.get(entry.checkpoint, entry.order) < entry.order
+        }
+
+    def deleted_at(self, checkpoint: int) -> int | None:
+        """When the record of a snapshot was deleted for a user."""
+        return self._deleted.get(checkpoint) if self.deletions else None
+
     # -- at any time ---------------------------------------------------------------
 
     def misjudged(self) -> Violated | None:
@@ -195,7 +223,7 @@ class Commands:
         return next(self._outstanding(), None)
 
     def _outstanding(self) -> Iterator[Violated]:
-        over = {end.job for end in self.ends}
+        over, retained = {end.job for end in self.ends}, self._history.residue.retained
         for one in self.asked:
             kind = one.issued.kind
             if one.answer is None:
@@ -204,6 +232,9 @@ class Commands:
                 yield self._violated(
                     "command not obeyed", f"the command {kind} succeeded, and the job is still running", None
                 )
+            elif one.succeeded and kind == "delete-snapshot" and one.issued.checkpoint in retained:
+                message = f"the command {kind} succeeded, and checkpoint {one.issued.checkpoint} is still retained"
+                yield self._violated("command not obeyed", message, None, one.issued.checkpoint)
             elif one.succeeded and kind == "resume" and one.job is None:
                 yield self._violated("command not obeyed", "the command resume succeeded, and no job began", None)
 

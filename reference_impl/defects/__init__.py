@@ -12,6 +12,7 @@ from ..core.decisions.parts import Parts
 from . import (
     alignment,
     coordination,
+    deletions,
     enumeration,
     event_time,
     finishing,
@@ -32,6 +33,7 @@ from .registry import Defect
 GROUPS = (
     alignment,
     coordination,
+    deletions,
     recovery,
     state,
     state_files,

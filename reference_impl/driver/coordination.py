@@ -149,7 +149,7 @@ class CoordinatorRunner:
     handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
         SaveJob: lambda self, effect: self.world.records.save_job(self, effect),
         Store: lambda self, effect: self.world.records.store(self, effect),
-        Discard: lambda self, effect: self.world.records.discard(effect),
+        Discard: lambda self, effect: self.world.records.discard(self, effect),
         Sweep: lambda self, effect: self.world.records.sweep(effect),
         ClearLogs: lambda self, effect: self.world.spills.clear(effect),
         ListSnapshots: lambda self, effect: self.world.records.list_snapshots(self),

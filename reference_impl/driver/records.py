@@ -9,10 +9,14 @@ from .. import observed as o
 from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
 from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, RecordStored, SnapshotsListed, StoreFailed
 from ..core.vocabulary.formats import text
+from ..core.vocabulary.ids import CheckpointId, Handle
 from .arms import Arms
 from .points import Mortal
 from .ports import Files, Jobs, Site
 from .stores import Resolving
+
+DELETION_POINTS = frozenset({"snapshot-deleted", "file-deleted"})
+"""Reached only while somebody waits for one of them: else all files of a snapshot are deleted at once."""
 
 
 class RecordsWorld(Site, Protocol):
@@ -107,13 +111,30 @@ class Records:
         else:
             runner.feed(SnapshotsListed(listed, unreadable))
 
-    def discard(self, effect: Discard) -> None:
+    def discard(self, runner: RecordWriter, effect: Discard) -> None:
         names = effect.handles
         if effect.with_files:
             names = (*names, *(file for handle in names for file in self.files.written_for(handle)))
-        deleted = self.files.discard(names, effect.checkpoint)
-        if deleted or effect.checkpoint is not None:
-            self.world.observer.saw(o.SnapshotsDeleted(effect.checkpoint, tuple(deleted)))
+        if self.world.points.watched.isdisjoint(DELETION_POINTS):
+            self._delete(effect.checkpoint, names)
+            return
+        if effect.checkpoint is not None:
+            self._step_by_step(runner, "snapshot-deleted", effect.checkpoint, ())
+        for name in dict.fromkeys(names):
+            self._step_by_step(runner, "file-deleted", None, (name,))
+
+    def _step_by_step(
+        self, runner: RecordWriter, point: str, checkpoint: CheckpointId | None, names: tuple[Handle, ...]
+    ) -> None:
+        """Delete one file, or a record, while somebody waits for that; the coordinator may die before and after it."""
+        if runner.alive and self.world.points.reach(point, None, "before", runner):
+            self._delete(checkpoint, names)
+            self.world.points.reach(point, None, "after", runner)
+
+    def _delete(self, checkpoint: CheckpointId | None, names: tuple[Handle, ...]) -> None:
+        deleted = self.files.discard(names, checkpoint)
+        if deleted or checkpoint is not None:
+            self.world.observer.saw(o.SnapshotsDeleted(checkpoint, tuple(deleted)))
 
     def sweep(self, effect: Sweep) -> None:
         deleted = self.files.sweep(effect.keep)

@@ -202,7 +202,7 @@ class World:
         `written` says which of the rows that were written outside of a transaction belong to a snapshot, in their
         order.
         """
-        retained = sorted(self._retained_now(), key=lambda one: one.checkpoint)
+        retained = sorted(self.retained_now(), key=lambda one: one.checkpoint)
         return [
             copied(
                 retained=tuple(retained[: number + 1]),
@@ -223,7 +223,8 @@ class World:
         first = self._submission
         return JobRecord(job=self.job_number, attempt=first.first_attempt, next_checkpoint=first.first_checkpoint)
 
-    def _retained_now(self) -> list[CompletedSnapshot]:
+    def retained_now(self) -> list[CompletedSnapshot]:
+        """The complete snapshots, as far as anybody knows them at this moment."""
         if self.job_over:
             return self.resumable()
         coordinator = self.coordinator
@@ -239,16 +240,18 @@ class World:
         record = self.jobs.load(self.job_number)
         self.coordinator.feed(CoordinatorStarted(record))
 
-    def command(self, command: int, kind: CommandKind, drain: bool, how: str) -> None:
+    def command(
+        self, command: int, kind: CommandKind, drain: bool, how: str, snapshot: CheckpointId | None = None
+    ) -> None:
         """A user requests something of the coordinator; while there is none the request is refused.  `how`: the format
-        of the snapshot that is asked for."""
-        self.observer.saw(o.CommandIssued(command, kind, drain, format=how))
+        of the snapshot that is asked for; `snapshot`: the one that is to be deleted."""
+        self.observer.saw(o.CommandIssued(command, kind, drain, snapshot=snapshot, format=how))
         if self.coordinator is None or not self.coordinator.alive:
             self.observer.saw(o.command_returned(command, None, NoCoordinator()))
             return
         self._commands[command] = self.job_number
         if self.points.reach("savepoint-requested", None, "before", self.coordinator):
-            self.coordinator.feed(Commanded(command, kind, drain, how))
+            self.coordinator.feed(Commanded(command, kind, drain, how, snapshot))
             self.points.reach("savepoint-requested", None, "after", self.coordinator)
 
     def command_returned(self, effect: Return) -> None:

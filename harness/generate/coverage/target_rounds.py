@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _ALL = Capabilities(
     faults=frozenset(COMMON_KINDS),
-    commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
+    commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume"}),
     guarantees=ALL_GUARANTEES,
     alignments=frozenset(ALIGNMENTS),
     sinks=ALL_SINKS,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ....faults.plan import AnyFault, AtRest, AtTime
 from ...scenario.model import AnyCommand, Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
+from ..deletions import death_amid_a_deletion, deletions
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_time
 from ..stage import Frame, stage_of
@@ -44,4 +45,26 @@ def retained(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("retained", faults=faults[: frame.max_faults], commands=commands)
 
 
+def deleted(choices: Choices, frame: Frame) -> Scenario:
+    """A user deletes an early savepoint, or another snapshot, mostly of a job with incremental checkpoints.  The
+    coordinator may die amid the deletion, and at the end the job may be forked from each snapshot that is left."""
+    recipe = frame.recipe(
+        most_records=60, least_records=20, most_operators=2, parallelism=(1, 2, 2, 3), splits=(1, 2, 3)
+    )
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees, checkpoints=(5, 9), memory_percent=0)
+    keep = choices.pick((8, 2, 8, 3))
+    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=keep, trims_logs=frame.trims_logs)
+    if frame.knows_formats and choices.percent(60):
+        stage = replace(stage, engine=replace(stage.engine, snapshot_format="incremental", full_every=8))
+    commands = deletions(choices, stage.target)
+    faults: tuple[AnyFault, ...] = (death_amid_a_deletion(choices),) if choices.percent(50) else ()
+    if choices.percent(40):
+        faults = (*faults, extras.kill(choices, stage.target))
+    if frame.knows_forks and choices.percent(40):
+        commands = (*commands, Fork(trigger=AtRest()))
+    return stage.scenario("deleted", faults=faults[: frame.max_faults], commands=commands)
+
+
+HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {"deleted": deleted}
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"retained": retained}

@@ -23,6 +23,8 @@ def translated(cause: c.AnyCause | None) -> h.AnyCause | None:
             return h.SnapshotUnreadable(checkpoints=checkpoints)
         case c.Incompatible(operators=operators):
             return h.IncompatibleJob(operators=operators)
+        case c.NeededForRecovery(checkpoint=checkpoint):
+            return h.NeededForRecovery(checkpoint=checkpoint)
     return h.OtherCause()
 
 

@@ -203,6 +203,8 @@ def _cut(run: h.TaskRun, checkpoint: int) -> h.TaskRun:
 def _is_of(last: h.Completed, entry: h.AnyJournalEntry, issued: Collection[int]) -> bool:
     """Whether something that was recorded after a snapshot had completed belongs to the history up to the snapshot;
     `issued` are the commands of that history."""
+    if isinstance(entry, h.CommandIssued):
+        return entry.kind == "delete-snapshot"
     if isinstance(entry, h.CommandReturned):
         return entry.checkpoint == last.checkpoint and entry.command in issued
     if isinstance(entry, h.JobEnded):

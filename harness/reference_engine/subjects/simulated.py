@@ -37,6 +37,7 @@ from ...scenario.checks import (
 from ...scenario.model import (
     AnyCommand,
     Cancel,
+    DeleteSnapshot,
     Fork,
     Resume,
     Savepoint,
@@ -45,7 +46,7 @@ from ...scenario.model import (
     format_of,
     kind_of,
 )
-from ...scenario.snapshots import named
+from ...scenario.snapshots import named, saved_as
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from .forks import Forks, answers
@@ -73,7 +74,7 @@ class SimulatedSubject:
     def capabilities(self) -> Capabilities:
         return Capabilities(
             faults=frozenset(COMMON_KINDS),
-            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume", "fork"}),
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume", "fork"}),
             operators=frozenset(OPERATORS),
             sources=frozenset(SOURCES),
             rescales=True,
@@ -209,6 +210,9 @@ class Run:
                 self._unapplied[name] = None
                 if not isinstance(command.trigger, AtRest):
                     self.triggers.add(command.trigger, self._forking(number, command))
+            elif isinstance(command, DeleteSnapshot):
+                self._unapplied[name] = None
+                self.triggers.add(command.trigger, self._deletion(number, name, command))
             elif not isinstance(command, Resume):
                 self._unapplied[name] = None
                 self.triggers.add(command.trigger, self._issue(number, name, command))
@@ -231,6 +235,23 @@ class Run:
 
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())
+
+    def _deletion(self, number: int, name: str, command: DeleteSnapshot) -> Callable[[], None]:
+        """Request that a snapshot be deleted, if there is one of that name by then."""
+
+        def act() -> None:
+            snapshot = None if self.world.job_over else self._to_delete(command.snapshot)
+            if snapshot is not None:
+                self._unapplied.pop(name, None)
+                self.world.command(number, CommandKind.DELETE, False, "", CheckpointId(snapshot))
+
+        return lambda: self.world.loop.after(0, lambda *_: act())
+
+    def _to_delete(self, snapshot: str) -> int | None:
+        """The snapshot that a user means.  A savepoint may be gone by then: a user may repeat the command."""
+        retained = [one.checkpoint for one in self.world.retained_now()]
+        found = named(snapshot, retained, self.scenario, answers(self._history))
+        return found[0] if found else saved_as(snapshot, self.scenario, answers(self._history))
 
     def _forking(self, number: int, command: Fork) -> Callable[[], None]:
         return lambda: self.world.loop.after(0, lambda *_: self._begin_fork(number, command))

@@ -8,7 +8,7 @@ import msgspec
 
 from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyCause, AnyIncompatible
-from ..vocabulary.effects import Effect, SetTimer, Sweep
+from ..vocabulary.effects import Discard, Effect, SetTimer, Sweep
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
@@ -142,6 +142,16 @@ class Cleanup(Part):
     def oldest_needed(self, restorable: Sequence[CheckpointId]) -> CheckpointId | None:
         """The oldest of the checkpoints that may be restored: sources may discard what lies before it (ABS-15)."""
         return min(restorable, default=None)
+
+    def may_be_deleted(self, snapshot: CheckpointId, restored: CheckpointId | None) -> bool:
+        """Whether a user may delete a snapshot: any but the one that would be `restored` after a failure (SNAP-3)."""
+        return snapshot != restored
+
+    def deletion(self, snapshot: CompletedSnapshot, unneeded: tuple[Handle, ...]) -> list[Effect]:
+        """How a snapshot is deleted that its user no longer wants: its record first, and then the files that nobody
+        needs besides.  If the coordinator dies in between, the one that takes over sweeps these files."""
+        files: list[Effect] = [Discard(unneeded)] if unneeded else []
+        return [Discard((), snapshot.checkpoint), *files]
 
     def on_takeover(self, referred_to: tuple[Handle, ...] | None) -> list[Effect]:
         """What a coordinator deletes when it takes over: what no record refers to, and nothing before the records

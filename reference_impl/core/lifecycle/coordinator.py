@@ -310,6 +310,8 @@ class Coordinator:
             return self._ending.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
         if not self._config.rewinds:
             return [Return(event.command, cause=NoSnapshots())]
+        if event.snapshot is not None:
+            return self._delete(event, event.snapshot)
         if not self._checkpointing.may_trigger_any:
             return [Return(event.command, cause=SomeInputEnded())]
         if isinstance(stage, Terminating | Closing | Ended) or self.checkpoints.is_ending:
@@ -320,6 +322,14 @@ class Coordinator:
             return self._checkpointing.create_checkpoint(command=event.command, format_name=event.format)
         ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
         return self._checkpointing.create_checkpoint(ending=ending, command=event.command, format_name=event.format)
+
+    def _delete(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
+        """Once all tasks run, no task loads the snapshot any more."""
+        if isinstance(self.stage, Terminating | Closing | Ended):
+            return [Return(event.command, cause=JobIsEnding())]
+        if not self._life.all_tasks_run:
+            return self._ending.keep(event)
+        return self._checkpointing.delete(event.command, snapshot)
 
     # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
 

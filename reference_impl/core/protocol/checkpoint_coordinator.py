@@ -19,7 +19,15 @@ from typing import Protocol
 from ..decisions.checkpointing import Situation
 from ..decisions.parts import Parts
 from ..job.config import Config
-from ..vocabulary.causes import AnyCause, CheckpointsFailed, Declined, NotStored, StopFailed, TimedOut
+from ..vocabulary.causes import (
+    AnyCause,
+    CheckpointsFailed,
+    Declined,
+    NeededForRecovery,
+    NotStored,
+    StopFailed,
+    TimedOut,
+)
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.events import RecordStored, StoreFailed
@@ -245,6 +253,18 @@ class CheckpointCoordinator:
 
     def _remind(self) -> list[Effect]:
         return self._parts.ending.reminders(RetryTerminateTasks(), self._config.retry_us)
+
+    # -- a user deletes a snapshot (SNAP-3) ----------------------------------------------
+
+    def delete(self, command: int, checkpoint: CheckpointId) -> list[Effect]:
+        """Delete a snapshot, unless the job would restore it after a failure.
+
+        The answer is the same if the snapshot is not there: a user repeats a command whose answer was lost.
+        """
+        restored = self._snapshots.to_restore()
+        if not self._parts.cleanup.may_be_deleted(checkpoint, restored.checkpoint if restored is not None else None):
+            return [Return(command, cause=NeededForRecovery(checkpoint))]
+        return [*self._checkpoints.delete(checkpoint), *self._execution.clear_logs(), Return(command, checkpoint)]
 
     # -- a checkpoint is given up (ABS-4) ------------------------------------------------
 

@@ -76,6 +76,13 @@ class RetainedSnapshots:
         self._retain(retained)
         return subsumed
 
+    def remove(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
+        """A snapshot is not retained any more; None if it was not."""
+        removed = next((one for one in self.all if one.checkpoint == checkpoint), None)
+        if removed is not None:
+            self._retain([one for one in self.all if one is not removed])
+        return removed
+
     def _retain(self, snapshots: Sequence[CompletedSnapshot]) -> None:
         self.all = tuple(snapshots)
         recoverable, savepoints = self._parts.restore_choice.recoverable, self._config.savepoints
@@ -303,8 +310,7 @@ class Checkpoints:
     # -- created and triggered -------------------------------------------------------------
 
     def create(self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str) -> Pending:
-        """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: ""
-        for the job's own."""
+        """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: "" for the job's own."""
         finished = self._ends.finished
         asked = self._parts.triggering.asked(self._tasks, finished)
         excused = tuple(task for task in self._tasks if task not in asked and task not in finished)
@@ -481,6 +487,14 @@ class Checkpoints:
         for older in () if complete.pending.is_separate else overtaken:
             effects.extend(self.abort(older, Subsumed(checkpoint)))
         return complete.pending, [*effects, *self.discard_leftovers()]
+
+    def delete(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Delete a snapshot, and the files that no other one needs; nothing if it is not there (any more)."""
+        if (snapshot := self._snapshots.remove(checkpoint)) is None:
+            return []
+        self._files.let_go(files_needed(snapshot))
+        handles = self._unneeded(snapshot.handles.values())
+        return self._parts.cleanup.deletion(snapshot, (*handles, *self._files.unneeded()))
 
     def _holders(self) -> list[Holder]:
         """Everybody who needs files of snapshots."""

@@ -318,6 +318,12 @@ class SomeInputEnded(Cause):
     """This job takes no snapshots any more once some input has ended."""
 
 
+class NeededForRecovery(Cause):
+    """After a failure the job would restore the snapshot that is to be deleted."""
+
+    checkpoint: CheckpointId
+
+
 AnyCause = (
     Killed
     | NodeLost
@@ -370,6 +376,7 @@ AnyCause = (
     | JobIsEnding
     | NoSnapshots
     | SomeInputEnded
+    | NeededForRecovery
 )
 
 
@@ -478,6 +485,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     AttemptFailed: lambda one: f"the attempt failed: {one.cause}",
     PartRestarts: lambda one: f"{', '.join(one.tasks)} restart: {one.cause}",
     JobClosed: lambda one: f"the job is {one.status.value}",
+    NeededForRecovery: lambda one: f"after a failure the job would restore checkpoint {one.checkpoint}",
     NoCoordinator: lambda one: "no coordinator answers",
     CoordinatorDied: lambda one: "the coordinator died",
     JobHasEnded: lambda one: "the job has ended",

@@ -190,6 +190,7 @@ class CommandKind(Enum):
     SAVEPOINT = "savepoint"
     STOP = "stop-with-savepoint"
     CANCEL = "cancel"
+    DELETE = "delete-snapshot"
     RESUME = "resume"
     """another job begins where an ended one stopped: no coordinator receives it"""
 
@@ -202,6 +203,8 @@ class Commanded(Event):
     drain: bool = False
     format: str = ""
     """of the snapshot that it asks for; "": the job's own"""
+    snapshot: CheckpointId | None = None
+    """the one that is to be deleted"""
 
 
 class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,61 @@
+"""Snapshots that a user has deleted: which may be, and which were refused.
+
+The snapshot that an attempt would begin with after a failure cannot be deleted; every other one can.  So the command is
+refused for the first, and only for the first.  Another snapshot may complete between a command and its answer, and
+either answer is then right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model.causes import NeededForRecovery
+from ...model.verdict import Violated
+from ...model.words import journal_until
+from ...quick_checker.case import Case
+from ...reconstruct.commands import Asked
+
+
+def deleted_what_is_restored(case: Case) -> Violated | None:
+    """A snapshot that was deleted although an attempt would have begun with it."""
+    for one in case.commands.deletions:
+        named = one.issued.checkpoint
+        if one.succeeded and named is not None and set(restored_meanwhile(case, one)) == {named}:
+            message = f"checkpoint {named} was deleted, and the job would have restored it after a failure"
+            return _violated(case, one, "restorable snapshot deleted", message)
+    return None
+
+
+def wrongly_refused(case: Case) -> Violated | None:
+    """A snapshot that was not deleted for the reason that an attempt would begin with it, and none would."""
+    for one in case.commands.deletions:
+        named = one.issued.checkpoint
+        needed = one.refused and one.answer is not None and isinstance(one.answer.cause, NeededForRecovery)
+        if needed and named not in restored_meanwhile(case, one):
+            message = f"checkpoint {named} was not deleted, although the job would restore another one"
+            return _violated(case, one, "command answered wrongly", message)
+    return None
+
+
+def restored_meanwhile(case: Case, one: Asked) -> Iterator[int | None]:
+    """The snapshots with which an attempt would have begun while the command was under way."""
+    if one.answer is None or one.job is None:
+        return
+    begins, ends = one.issued.order, one.answer.order
+    deleted_at = case.commands.deleted_at(one.issued.checkpoint or 0)
+    if deleted_at is not None and begins < deleted_at < ends:
+        ends = deleted_at
+    completions = (entry.order + 1 for entry in case.history.completed)
+    for order in (begins, *(one for one in completions if begins < one < ends), ends):
+        chosen = case.to_restore(order, one.job)
+        yield chosen.checkpoint if chosen is not None else None
+
+
+def _violated(case: Case, one: Asked, difference: str, message: str) -> Violated:
+    order = one.answer.order if one.answer is not None else None
+    return Violated(
+        difference=difference,
+        message=message,
+        checkpoint=one.issued.checkpoint,
+        events=journal_until(case.history, order),
+    )
