@@ -1,4 +1,4 @@
-"""Snapshots that a user has deleted while the job runs, drawn last: what else a scenario has does not depend on it.
+"""Snapshots that a user has deleted while the job runs.
 
 Most can be deleted.  The newest one is refused, unless another completes first.  At times the user repeats the command,
 and at times the coordinator dies between the record and the files.

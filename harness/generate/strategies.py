@@ -236,8 +236,8 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_older_snapshots(choices, scenario) if frame.resumes_older else scenario
         scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
         scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
-        scenario = with_state_in_files(choices, scenario, most) if frame.knows_state_in_files else scenario
         scenario = with_deletions(choices, scenario, most) if frame.knows_deletions else scenario
+        scenario = with_state_in_files(choices, scenario, most) if frame.knows_state_in_files else scenario
     if frame.knows_forgetful_inputs and frame.workload is None:
         scenario = with_forgetful_inputs(choices, scenario)
     return _fit(scenario, frame)

@@ -7,12 +7,24 @@ removed: if the subject lacks one, the strategies draw another scenario.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from ....faults.plan import kind_of
 from ....properties.model.workload import Workload
-from ...scenario.model import AnyCommand, Engine, Fork, Resume, Scenario, format_of
+from ...scenario.model import (
+    AnyCommand,
+    DeleteSnapshot,
+    Engine,
+    Fork,
+    Resume,
+    Savepoint,
+    Scenario,
+    StopWithSavepoint,
+    format_of,
+)
 from ...scenario.model import kind_of as command_kind
 from ...subject.abilities import VOCABULARIES
 from ...subject.port import Capabilities
@@ -29,20 +41,20 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
     workload = scenario.workload if given else _fed(scenario.workload, engine, capabilities)
     if not all(source.bounded for source in workload.inputs):
         engine = replace(engine, checkpoints_after_finish=True)  # else unbounded jobs stop committing
+    commands = tuple(
+        _known(command, capabilities)
+        for command in scenario.commands
+        if command_kind(command) in capabilities.commands
+        and not (
+            _is_incompatible(command) and (not capabilities.refuses_incompatible or engine.guarantee == "at-most-once")
+        )
+    )
     return replace(
         scenario,
         workload=workload,
         engine=engine,
         faults=tuple(fault for fault in scenario.faults if kind_of(fault) in capabilities.faults),
-        commands=tuple(
-            _known(command, capabilities)
-            for command in scenario.commands
-            if command_kind(command) in capabilities.commands
-            and not (
-                _is_incompatible(command)
-                and (not capabilities.refuses_incompatible or engine.guarantee == "at-most-once")
-            )
-        ),
+        commands=tuple(command for command in commands if _names_what_is_there(command, commands)),
         deviations=scenario.deviations if capabilities.deviations else (),
     )
 
@@ -134,6 +146,13 @@ def _fed(workload: Workload, engine: Engine, capabilities: Capabilities) -> Work
         for source in workload.inputs
     )
     return replace(workload, inputs=inputs)
+
+
+def _names_what_is_there(command: AnyCommand, commands: Iterable[AnyCommand]) -> bool:
+    """Whether the savepoint that a command is to delete is taken at all."""
+    if not isinstance(command, DeleteSnapshot) or command.snapshot in ("newest", "oldest"):
+        return True
+    return any(isinstance(one, Savepoint | StopWithSavepoint) and one.name == command.snapshot for one in commands)
 
 
 def _is_incompatible(command: AnyCommand) -> bool:

@@ -95,6 +95,7 @@ def test_they_are_added_to_what_is_drawn_already_where_there_is_room(
     monkeypatch.setattr(strategies, "with_stragglers", _unhit)  # what comes late goes by the faults that are there
     for later in ("with_older_snapshots", "with_forks", "with_forgetful_inputs"):
         monkeypatch.setattr(strategies, later, lambda choices, scenario: scenario)
+    monkeypatch.setattr(strategies, "with_deletions", _unhit)
     monkeypatch.setattr(strategies, "with_state_in_files", _unhit)
     companions = drawn(120, max_faults=most, templates=templates)
     monkeypatch.setattr(strategies, "with_hits", _unhit)
@@ -139,6 +140,7 @@ def test_scenarios_in_real_time_have_some(monkeypatch: pytest.MonkeyPatch) -> No
     drawing = {"capabilities": ProcessesSubject().capabilities, "max_records": 40}
     for later in ("with_older_snapshots", "with_forks", "with_forgetful_inputs"):
         monkeypatch.setattr(strategies, later, lambda choices, scenario: scenario)
+    monkeypatch.setattr(strategies, "with_deletions", _unhit)
     monkeypatch.setattr(strategies, "with_state_in_files", _unhit)
     companions = drawn(200, **drawing)
     monkeypatch.setattr(strategies, "with_hits", _unhit)
