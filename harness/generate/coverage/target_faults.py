@@ -55,7 +55,7 @@ def _soon(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) ->
         return many
     if point == "savepoint-requested" and kind in AMID_A_COMMAND.get(group.ending, ()) and choices.percent(40):
         return 2  # the occurrence for the command that ends the job; the first is for a savepoint
-    if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested") or kind in WAITING:
+    if point in ENDS or point in ("checkpoint-aborted", "snapshot-deleted", "savepoint-requested") or kind in WAITING:
         return 1
     return choices.between(1, 2)
 

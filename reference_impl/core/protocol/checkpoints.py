@@ -18,12 +18,11 @@ pending counts as finished in it, once all its senders do (FIN-8).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 import msgspec
 
 from ..decisions.enumerating import EnumeratorStates
-from ..decisions.increments import Holder
+from ..decisions.increments import FileCounts, Holder
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -36,7 +35,7 @@ from ..vocabulary.formats import CANONICAL, Format
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
 from ..vocabulary.notes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
-from ..vocabulary.state import TaskState
+from ..vocabulary.state import LastStates, TaskState
 from .task_tracking import Attempts, TaskEnds
 
 
@@ -151,15 +150,6 @@ class RetainedSnapshots:
         return min(own, default=newest)
 
 
-class LastStates(msgspec.Struct, frozen=True):
-    """The last states of finished tasks: their handles, the states that are in the coordinator's memory, and the files
-    that they need."""
-
-    handles: dict[TaskId, Handle] = {}
-    states: dict[TaskId, TaskState] = {}
-    files: dict[TaskId, tuple[Handle, ...]] = {}
-
-
 class Pending(msgspec.Struct, kw_only=True):
     """A checkpoint under way; `command` is the user's request behind it, if any."""
 
@@ -221,17 +211,6 @@ class BeingStored(msgspec.Struct, frozen=True):
 
     pending: Pending
     record: CompletedSnapshot
-
-
-class FileCounts(Protocol):
-    """The files that snapshots share (ABS-9); see `shared_files`."""
-
-    in_use: bool
-
-    def base_of(self, name: str, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None: ...
-    def let_go(self, files: Iterable[Handle]) -> None: ...
-    def unneeded(self) -> tuple[Handle, ...]: ...
-    def given_up(self, files: Sequence[Handle]) -> tuple[Handle, ...]: ...
 
 
 class Checkpoints:

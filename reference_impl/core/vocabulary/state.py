@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .ids import CheckpointId, TaskId
+from .ids import CheckpointId, Handle, TaskId
 from .transactions import pooled_id_in, writer_in
 from .views import NOTHING, Entry, View
 
@@ -160,3 +160,12 @@ class Snapshot:
         view = self.view
         held = [*self._fixed.held, *view.held()] if self._fixed.declared else []
         return msgspec.structs.replace(self._fixed, entries=view.entries(), panes=view.panes(), held=held)
+
+
+class LastStates(msgspec.Struct, frozen=True):
+    """The last states of finished tasks: their handles, the states that are in the coordinator's memory, and the files
+    that they need."""
+
+    handles: dict[TaskId, Handle] = {}
+    states: dict[TaskId, TaskState] = {}
+    files: dict[TaskId, tuple[Handle, ...]] = {}
