@@ -54,7 +54,7 @@ def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:
     commands = list(scenario.commands)
     older = [at for at, one in enumerate(commands) if isinstance(one, Resume) and not one.inserted]
     engine = scenario.engine
-    if not older or engine.guarantee == "at-most-once" or engine.failover == "local":
+    if not older or engine.guarantee == "at-most-once" or engine.failover == "local" or engine.pooled_ids:
         return scenario
     if not choices.percent(OLDER_PERCENT):
         return scenario

@@ -28,7 +28,9 @@ def retained(choices: Choices, frame: Frame) -> Scenario:
     guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
     tuning = Tuning(guarantees=guarantees, checkpoints=(4, 9), memory_percent=6)
     keep = choices.pick((2, 3, 2, 1))
-    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=keep, trims_logs=frame.trims_logs)
+    stage = stage_of(
+        choices, frame, recipe, tuning, retained_checkpoints=keep, trims_logs=frame.trims_logs, pooled_ids=False
+    )
     target = stage.target
     commands: tuple[AnyCommand, ...] = (Savepoint(trigger=at_some_time(choices, target, share=(5, 45)), name="early"),)
     faults: tuple[AnyFault, ...] = (extras.kill(choices, target),) if choices.percent(30) else ()
@@ -54,7 +56,9 @@ def deleted(choices: Choices, frame: Frame) -> Scenario:
     guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
     tuning = Tuning(guarantees=guarantees, checkpoints=(5, 9), memory_percent=0)
     keep = choices.pick((8, 2, 8, 3))
-    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=keep, trims_logs=frame.trims_logs)
+    stage = stage_of(
+        choices, frame, recipe, tuning, retained_checkpoints=keep, trims_logs=frame.trims_logs, pooled_ids=False
+    )
     if frame.knows_formats and choices.percent(60):
         stage = replace(stage, engine=replace(stage.engine, snapshot_format="incremental", full_every=8))
     commands = deletions(choices, stage.target)
