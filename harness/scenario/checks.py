@@ -136,7 +136,7 @@ def _snapshot(command: AnyCommand, scenario: Scenario) -> Iterator[str]:
         if saved.count(command.name) > 1:
             yield f"another savepoint has the name {command.name!r} too"
     elif isinstance(command, Resume) and command.snapshot != "newest" and scenario.engine.pooled_ids:
-        yield "engine.pooled_ids: the store knows the last transaction of an id alone, so only the newest snapshot fits it"
+        yield "engine.pooled_ids: the store knows the last transaction of an id alone, and fits the newest snapshot"
     elif isinstance(command, DeleteSnapshot | Resume | Fork):
         words = ANY_SNAPSHOT if isinstance(command, Fork) else ANY_SNAPSHOT[1:]
         if command.snapshot not in words and command.snapshot not in saved:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ..core.decisions.checkpointing import Cleanup
-from ..core.protocol.checkpoints import files_needed
 from ..core.vocabulary.effects import Discard, Effect
-from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.events import CompletedSnapshot, files_needed
 from ..core.vocabulary.ids import CheckpointId, Handle
 from .registry import Defect
 
