@@ -3,7 +3,7 @@ SNAP-7)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from ...properties.model.history import AttemptStarted, Completed, History, Snap
 from ...properties.model.workload import Count, Input, Node, Workload
 from ..scenario import topologies
 from ..scenario.model import Engine, Fork, Savepoint, Scenario
-from .claims import Claim, Example, numbered, require
+from .claims import Claim, Comparison, Example, Ran, Variant, numbered, require
 from .texts import PROPOSAL
 
 
@@ -126,7 +126,8 @@ def _only_unneeded(scenario: Scenario, history: History) -> str:
     )
 
 
-def _users_own(scenario: Scenario, history: History) -> str:
+def _users_own(own: Ran, companions: Sequence[Ran]) -> str:
+    history = own.history
     taken = [one for one in history.completed if one.savepoint]
     require(bool(taken), "no savepoint completed")
     files = files_of(history, taken[0])
@@ -134,9 +135,10 @@ def _users_own(scenario: Scenario, history: History) -> str:
     require(bool(shared), "the savepoint shares no file with a checkpoint")
     gone = [name for name in files if name in deleted(history)]
     require(not gone and taken[0].checkpoint in history.residue.retained, "the savepoint was deleted, or a file of it")
-    forks = [] if isinstance(history.forks, msgspec.UnsetType) else history.forks
+    (forking,) = companions
+    forks = forking.history.forks if isinstance(forking.history.forks, list) else []
     begun = [one for one in forks if one.checkpoint == taken[0].checkpoint and one.history.quiet]
-    require(bool(begun), "no job was begun from the savepoint at the end")
+    require(bool(begun) and not forking.violated, "no job was begun from the savepoint at the end, or not rightly")
     return (
         f"savepoint {taken[0].checkpoint} refers to {len(shared)} files of checkpoints.  They are kept for it, and a "
         "job that began with it at the end came to its end"
@@ -150,17 +152,23 @@ _WORKLOAD = Workload(
     nodes=(Node(name="count", operator=Count(), inputs=("source",)),),
 )
 
+_RETAINED = Scenario(
+    name="retained-incremental",
+    workload=_WORKLOAD,
+    topology=topologies.lay_out(_WORKLOAD, {"source": 1, "count": 1, "sink": 1}),
+    engine=Engine(checkpoint_interval_us=4_000, snapshot_format="incremental", full_every=4),
+    commands=(Savepoint(trigger=AtTime(at_us=33_500), format="incremental"),),
+    faults=(KillTask(task="count-0", trigger=AtPoint(point="checkpoint-completed", occurrence=3)),),
+)
+_FORKED = Variant(
+    name="at the end a job begins from each retained snapshot",
+    scenario=msgspec.structs.replace(_RETAINED, commands=(*_RETAINED.commands, Fork(trigger=AtRest()))),
+)
+
 RETAINED_INCREMENTAL = Example(
     about="an incremental checkpoint that was used for recovery: who refers to its files, and when they are deleted",
     document=PROPOSAL,
-    scenario=Scenario(
-        name="retained-incremental",
-        workload=_WORKLOAD,
-        topology=topologies.lay_out(_WORKLOAD, {"source": 1, "count": 1, "sink": 1}),
-        engine=Engine(checkpoint_interval_us=4_000, snapshot_format="incremental", full_every=4),
-        commands=(Savepoint(trigger=AtTime(at_us=33_500), format="incremental"), Fork(trigger=AtRest())),
-        faults=(KillTask(task="count-0", trigger=AtPoint(point="checkpoint-completed", occurrence=3)),),
-    ),
+    scenario=_RETAINED,
     claims=(
         Claim(text="there may be retained incremental checkpoints that … were used for recovery after a failure",
               find=_incremental),
@@ -168,6 +176,6 @@ RETAINED_INCREMENTAL = Example(
         Claim(text="checkpoints were created as a system property and their lifecycle was expected to be totally under "
               "system control", find=_cleaned_up),
         Claim(text="deleting or moving a snapshot must be done by Flink", find=_only_unneeded),
-        Claim(text="they will not be automatically deleted by Flink", find=_users_own),
+        Comparison(text="they will not be automatically deleted by Flink", companions=(_FORKED,), find=_users_own),
     ),
 )  # fmt: skip

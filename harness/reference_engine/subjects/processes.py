@@ -22,7 +22,7 @@ from ...scenario.checks import (
     STATE_BACKENDS,
 )
 from ...scenario.layout import topologies_of
-from ...scenario.model import Scenario
+from ...scenario.model import Fork, Scenario
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from ...toxiproxy import program as toxiproxy
@@ -114,6 +114,8 @@ class ProcessesSubject:
             )
         if scenario.engine.state_backend == "lsm" and not rocksdb.is_there():
             raise ScenarioRefused(f"state_backend lsm: on processes it is RocksDB; {rocksdb.ADVICE}")
+        if any(isinstance(command, Fork) for command in scenario.commands):
+            raise ScenarioRefused("fork: on processes no job is forked, since nobody copies the stores of a run")
         refuse_aims(scenario)
         tasks = max(sum(layout.parallelism.values()) for layout in topologies_of(scenario))
         if tasks > PROCESSES.most:

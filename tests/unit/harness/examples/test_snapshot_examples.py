@@ -46,6 +46,11 @@ def test_the_ab_test_without_its_trouble_shows_no_second_history() -> None:
     assert {3, 4} <= not_shown("ab-test", run(scenario), in_order)
 
 
+def test_without_a_job_that_begins_from_it_nothing_shows_that_the_savepoint_is_whole() -> None:
+    scenario = EXAMPLES["retained-incremental"].scenario
+    assert not_shown("retained-incremental", run(scenario), _without_forks) == {4}
+
+
 def _of_another_format(scenario: Scenario, name: str) -> Scenario:
     engine = msgspec.structs.replace(scenario.engine, snapshot_format=name)
     return msgspec.structs.replace(scenario, engine=engine)
@@ -83,6 +88,10 @@ def _not_forked(history: History) -> None:
     history.forks = msgspec.UNSET
 
 
+def _without_forks(scenario: Scenario) -> Scenario:
+    return msgspec.structs.replace(scenario, commands=scenario.commands[:1])
+
+
 def _never_stopped(history: History) -> None:
     history.journal = [one for one in history.journal if not isinstance(one, JobEnded)]
 
@@ -94,7 +103,6 @@ def _never_stopped(history: History) -> None:
         ("retained-incremental", _delete_first, {2, 3, 4}),
         ("retained-incremental", _leave_a_file, {3}),
         ("retained-incremental", _never_restored, {0, 1, 2}),
-        ("retained-incremental", _not_forked, {4}),
         ("failure-after-savepoint", _never_restored, {2, 3}),
         ("ab-test", _not_forked, {1, 5}),
         ("incremental-stop-and-upgrade", _never_stopped, {3, 4}),

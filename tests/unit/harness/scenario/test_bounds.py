@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.faults.plan import AtTime, KillTask
+from cutproof.faults.plan import AtRest, AtTime, KillTask
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects import simulated
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
@@ -21,7 +21,7 @@ from cutproof.harness.scenario import bounds, files
 from cutproof.harness.scenario.bounds import BOUNDS, SYSTEM_BOUNDS, Bound
 from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.files import as_written, encode_scenario
-from cutproof.harness.scenario.model import Cancel, Perturbation, Scenario
+from cutproof.harness.scenario.model import Cancel, Fork, Perturbation, Scenario
 from cutproof.harness.scenario.reading import FileError
 from cutproof.harness.scenario.system_files import read_system, system_schema
 from cutproof.harness.subject.port import ScenarioRefused
@@ -293,3 +293,9 @@ def test_a_system_beyond_a_bound_is_refused(changes: dict[str, Any], reason: str
     (tmp_path / "g.json").write_text(json.dumps(_system(**changes)))
     with pytest.raises(FileError, match=reason):
         read_system(tmp_path / "g.json")
+
+
+def test_no_job_is_forked_on_processes() -> None:
+    scenario = replace(chain(), commands=(Fork(trigger=AtRest()),))
+    with pytest.raises(ScenarioRefused, match="fork: on processes no job is forked"):
+        ProcessesSubject().run(scenario)
