@@ -261,7 +261,7 @@ def test_a_file_that_a_snapshot_of_the_target_needs_is_not_replaced(root: Path, 
     other = tmp_path / "other"
     tool("fork", root, first, other)
     record = DiskFiles(other).listed()[0]
-    shared = next(path for path in (other / "snapshots").rglob("*.entries*"))
+    shared = next(path for path in (other / "snapshots").rglob("*.entries-*"))
     name = shared.relative_to(other / "snapshots").as_posix()
     assert any(name in files for files in record.files.values())
     shared.write_bytes(b"something else")

@@ -15,7 +15,6 @@ import pytest
 
 from cutproof.harness.reference_engine.snapshots.changes import NOTE, Unfinished
 from cutproof.harness.reference_engine.snapshots.directory import locked
-from cutproof.reference_impl.core.protocol.checkpoints import files_of
 from cutproof.reference_impl.core.vocabulary.formats import SORTED, Manifest, StateFile
 from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.core.vocabulary.state import TaskState
@@ -89,7 +88,11 @@ def test_a_damaged_file_is_named_and_nothing_is_changed(
     monkeypatch.chdir(tmp_path)
     file = entries_of(root) if which == "entries" else handle_of(root, newest)
     name = file.relative_to(root / "snapshots").as_posix()
-    damaged = [int(one.checkpoint) for one in DiskFiles(root).listed() if name in files_of([one])]
+    damaged = [
+        int(one.checkpoint)
+        for one in DiskFiles(root).listed()
+        if name in (*one.handles.values(), *(needed for files in one.files.values() for needed in files))
+    ]
     assert damaged[-1] == newest
     DAMAGES[damage](file)
     before = tree(root)
