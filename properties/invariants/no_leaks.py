@@ -4,6 +4,7 @@ A running sink subtask has at most one open transaction, an ended job has none. 
 transaction of a dead attempt remains unless an actor will end it.  Each file in the
 snapshot store belongs to a retained snapshot, or to one in progress.  For each log of a
 persistent channel, a retained snapshot refers to the log, or a task still writes it.
+What the engine lists to its user is what the store has (see `listings`).
 
 A correct engine may leave three things: the sealed transactions of completed snapshots
 if the job failed or was cancelled (a resumed job commits them); the transactions that an
@@ -42,6 +43,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, entry_in_words, journal_until, row_in_words
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
+from .parts.listings import wrongly_listed
 
 
 def check(case: Case) -> Verdict:
@@ -49,6 +51,7 @@ def check(case: Case) -> Verdict:
         return Unknown(reason="not observable", detail="the run did not come to rest")
     leftovers = _Leftovers(case)
     found = leftovers.transactions() or leftovers.crowded() or leftovers.files() or leftovers.logs()
+    found = found or wrongly_listed(case)
     if found is not None:
         return found
     exercised = _garbage(case)

@@ -414,6 +414,17 @@ AnyJournalEntry = (
 )
 
 
+class Listed(Entry, kw_only=True, omit_defaults=False):
+    """One snapshot in the engine's own listing."""
+
+    checkpoint: int
+    files: list[str]
+    """to which it refers"""
+    own_bytes: int
+    """of the files to which no other listed snapshot refers"""
+    shared_bytes: int
+
+
 class Residue(Entry, kw_only=True, omit_defaults=False):
     """The listings of the stores once the run has come to rest."""
 
@@ -423,6 +434,10 @@ class Residue(Entry, kw_only=True, omit_defaults=False):
     """handles in the snapshot store"""
     retained: list[int] = []
     """checkpoints that the job, or its user, still holds"""
+    listing: list[Listed] | msgspec.UnsetType = msgspec.UNSET
+    """what the engine answers to a user who asks for its snapshots"""
+    sizes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    """in the snapshot store: the bytes of each file; with a listing"""
     logs: list[str] = []
     """of persistent channels"""
     live_sinks: int = 0  # sink subtasks alive at the end

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from ..invariants.parts.deletions import restored_meanwhile
 from ..model.causes import NeededForRecovery
 from ..model.history import CommandIssued, CommandReturned, History
@@ -79,6 +81,44 @@ def _answered(one: Asked, cause: NeededForRecovery | None) -> Alteration:
 
     return alter
 
+
+def list_too_few(case: Case) -> Mutation | None:
+    """A snapshot is listed without one of its files."""
+    listing = case.history.residue.listing
+    chosen = None if isinstance(listing, msgspec.UnsetType) else middle([one for one in listing if one.files])
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        entries = history.residue.listing
+        for one in entries if isinstance(entries, list) else ():
+            if one.checkpoint == chosen.checkpoint:
+                one.files = one.files[1:]
+
+    return ("no-leaks",), alter
+
+
+def list_as_own(case: Case) -> Mutation | None:
+    """Bytes that a snapshot shares are listed as its own."""
+    listing = case.history.residue.listing
+    chosen = None if isinstance(listing, msgspec.UnsetType) else middle([one for one in listing if one.files])
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        entries = history.residue.listing
+        for one in entries if isinstance(entries, list) else ():
+            if one.checkpoint == chosen.checkpoint:
+                one.own_bytes, one.shared_bytes = one.own_bytes + one.shared_bytes + 1, 0
+
+    return ("no-leaks",), alter
+
+
+LISTING_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
+    "list a snapshot without a file": list_too_few,
+    "list shared bytes as a snapshot's own": list_as_own,
+}
+"""Mutations that need a history with the engine's listing of its snapshots."""
 
 DELETION_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "forget who had a savepoint deleted": drop_deletion,

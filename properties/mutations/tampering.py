@@ -53,7 +53,7 @@ from .cuts_and_records import (
     skip_apply,
     swap_applies,
 )
-from .deletions import DELETION_MUTATIONS
+from .deletions import DELETION_MUTATIONS, LISTING_MUTATIONS
 from .event_time import add_pending_timer, advance_early, end_early, shift_time
 from .in_flight import change_in_flight, drop_in_flight, move_in_flight, swap_in_flight
 from .persistent_logs import keep_deleted_log, trim_early
@@ -399,5 +399,6 @@ MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     **COMPATIBILITY_MUTATIONS,
     **FORK_MUTATIONS,
     **DELETION_MUTATIONS,
+    **LISTING_MUTATIONS,
 }
 """Every mutation by its name."""

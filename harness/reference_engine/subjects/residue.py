@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ....properties.model.history import Residue
+from msgspec import UNSET
+
+from ....properties.model.history import Listed, Residue
+from ....reference_impl.core.lifecycle.snapshot_listing import listed
 from ....reference_impl.core.vocabulary.transactions import Standing
 from ....reference_impl.simulated.world import World
 
@@ -13,7 +16,19 @@ def residue_of(world: World) -> Residue:
     retained = world.retained
     if not world.job_over and world.coordinator is not None:
         retained = list(world.coordinator.machine.retained)
+    sizes = {handle: len(data) for handle, data in world.files.files.items()}
+    listing = [
+        Listed(
+            checkpoint=int(one.checkpoint),
+            files=[str(name) for name in one.files],
+            own_bytes=one.own_bytes,
+            shared_bytes=one.shared_bytes,
+        )
+        for one in listed(retained, sizes)
+    ]
     return Residue(
+        listing=UNSET if world.settings.memory else listing,
+        sizes=UNSET if world.settings.memory else {str(name): size for name, size in sizes.items()},
         open_transactions=[account.name for account in accounts if account.standing is Standing.OPEN],
         prepared_transactions=[
             account.name for account in accounts if account.standing in (Standing.SEALED, Standing.FINAL)

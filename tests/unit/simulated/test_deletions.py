@@ -21,7 +21,7 @@ from cutproof.properties.model.history import (
 )
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Count
-from cutproof.properties.mutations.deletions import DELETION_MUTATIONS
+from cutproof.properties.mutations.deletions import DELETION_MUTATIONS, LISTING_MUTATIONS
 from cutproof.properties.mutations.tampering import tamperings
 from cutproof.properties.quick_checker.case import Case
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -125,6 +125,19 @@ def test_a_file_that_a_later_snapshot_needs_stays() -> None:
     assert not any(name in history.residue.files for name in history.completed[0].handles.values())
 
 
+def test_the_listing_says_who_refers_to_what() -> None:
+    history = deleted(snapshot_format="incremental", full_every=8)
+    listing, sizes = history.residue.listing, history.residue.sizes
+    assert isinstance(listing, list)
+    assert isinstance(sizes, dict)
+    assert [one.checkpoint for one in listing] == history.residue.retained
+    first, second = listing[:2]
+    assert first.shared_bytes > 0
+    assert set(first.files) & set(second.files)
+    assert all(one.own_bytes + one.shared_bytes == sum(sizes[name] for name in one.files) for one in listing)
+    assert {name for one in listing for name in one.files} == set(history.residue.files)
+
+
 def test_sources_let_go_what_only_a_deleted_snapshot_needed() -> None:
     kept = deleted(EARLY, retained_checkpoints=1)
     dropped = deleted(EARLY, WISH, retained_checkpoints=1)
@@ -199,7 +212,7 @@ def test_a_deleted_snapshot_that_comes_back_is_seen() -> None:
 # -- lies --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mutation", DELETION_MUTATIONS)
+@pytest.mark.parametrize("mutation", DELETION_MUTATIONS | LISTING_MUTATIONS)
 def test_lies_about_a_deletion_are_seen(mutation: str) -> None:
     wish = DeleteSnapshot(trigger=behind(3), snapshot="newest")
     scenario, history = _run(EARLY, WISH, wish)
