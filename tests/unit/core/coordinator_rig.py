@@ -163,6 +163,9 @@ class CoordinatorRig:
     def command(self, kind: str, *, drain: bool = False, number: int = 9) -> list[Effect]:
         return self.feed(Commanded(number, CommandKind(kind), drain))
 
+    def delete(self, checkpoint: int, number: int = 9) -> list[Effect]:
+        return self.feed(Commanded(number, CommandKind.DELETE, snapshot=CheckpointId(checkpoint)))
+
     # -- the tasks speak ---------------------------------------------------------------
 
     def report(self, kind: type[Control], task: str, attempt: int | None = None, **more: Any) -> list[Effect]:
