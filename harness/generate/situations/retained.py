@@ -26,7 +26,7 @@ def retained(choices: Choices, frame: Frame) -> Scenario:
         most_records=60, least_records=20, most_operators=2, parallelism=(1, 2, 2, 3), splits=(1, 2, 3)
     )
     guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
-    tuning = Tuning(guarantees=guarantees, checkpoints=(4, 9), memory_percent=6)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(4, 9), memory_percent=6)
     keep = choices.pick((2, 3, 2, 1))
     stage = stage_of(
         choices, frame, recipe, tuning, retained_checkpoints=keep, trims_logs=frame.trims_logs, pooled_ids=False
@@ -54,7 +54,7 @@ def deleted(choices: Choices, frame: Frame) -> Scenario:
         most_records=60, least_records=20, most_operators=2, parallelism=(1, 2, 2, 3), splits=(1, 2, 3)
     )
     guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
-    tuning = Tuning(guarantees=guarantees, checkpoints=(5, 9), memory_percent=0)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(5, 9), memory_percent=0)
     keep = choices.pick((8, 2, 8, 3))
     stage = stage_of(
         choices, frame, recipe, tuning, retained_checkpoints=keep, trims_logs=frame.trims_logs, pooled_ids=False

@@ -27,13 +27,13 @@ def wrongly_listed(case: Case) -> Violated | None:
         return _violated(case, message, None)
     needed = {number: _needed(case, number) for number in numbers}
     holders = Counter(name for names in needed.values() for name in names)
-    sizes = {} if isinstance(residue.sizes, msgspec.UnsetType) else residue.sizes
+    sizes = residue.sizes if isinstance(residue.sizes, dict) else {}
     for one in residue.listing:
         own = sum(sizes.get(name, 0) for name in needed[one.checkpoint] if holders[name] == 1)
         shared = sum(sizes.get(name, 0) for name in needed[one.checkpoint] if holders[name] > 1)
         if set(one.files) != needed[one.checkpoint]:
             return _violated(case, _differing(one, needed[one.checkpoint]), one.checkpoint)
-        if (one.own_bytes, one.shared_bytes) != (own, shared):
+        if all(name in sizes for name in one.files) and (one.own_bytes, one.shared_bytes) != (own, shared):
             message = (
                 f"checkpoint {one.checkpoint} is listed with {one.own_bytes} bytes of its own and {one.shared_bytes}"
                 f" that it shares, and has {own} and {shared}"

@@ -30,10 +30,10 @@ def _tamper(draw: Draw, scenarios: int = 12) -> TamperReport:
 
 
 def test_every_mutation_that_is_made_is_seen(draw: Draw) -> None:
-    report = _tamper(draw, 40)
+    report = _tamper(draw, 90)
     assert [mutation.name for mutation in report.tamperings] == list(MUTATIONS)
     assert report.caught == sum(mutation.tried for mutation in report.tamperings) > 300
-    assert (report.scenarios, report.missed, report.not_reached) == (40, 0, [])
+    assert (report.scenarios, report.missed, report.not_reached) == (90, 0, [])
     assert report.has_teeth
 
 

@@ -216,10 +216,10 @@ SIZES = {
     "restart_attempts",
     "restart_delay_us", "channel_capacity", "nodes", "read_interval_us", "apply_cost_us", "channel_latency_us",
     "control_latency_us", "snapshot_write_us", "transaction_us", "finishing", "memtable_entries", "compaction_files",
-    "compaction_us",
+    "compaction_us", "snapshot_byte_ns", "savepoints",
 }  # fmt: skip
-"""settings that say how much or how long, `spill_store`, which is told of spilling, and `finishing`, of which only one
-way is drawn"""
+"""settings that say how much or how long, `spill_store`, which is told of spilling, and `finishing` and `savepoints`,
+of which only one way is drawn"""
 
 
 def test_no_setting_of_the_engine_is_forgotten() -> None:

@@ -188,6 +188,7 @@ def test_the_right_output_of_a_recovered_job_holds_and_what_nobody_saw_is_not_ob
         "at-most-once": "not promised",
         "order": "not observable",
         "restored-state": "not observable",
+        "restorable": "not observable",
         "visibility": "not observable",
         "drain": "not observable",
         "progress": "holds",

@@ -56,7 +56,7 @@ DRAWN = 240
 @cache
 def drawn() -> tuple[Scenario, ...]:
     draw = scenario_of(Drawing(templates=(TEMPLATE,), capabilities=SimulatedSubject().capabilities))
-    return tuple(draw(5, index) for index in range(DRAWN))
+    return tuple(draw(7, index) for index in range(DRAWN))
 
 
 def function_of(scenario: Scenario) -> str:

@@ -117,7 +117,16 @@ def again(history: History, run: Run, journals: Sequence[Written]) -> History:
     blank = History(
         **{
             name: getattr(history, name)
-            for name in ("subject", "guarantee", "sink", "identity", "restart_attempts", "snapshots", "residue")
+            for name in (
+                "subject",
+                "guarantee",
+                "sink",
+                "identity",
+                "restart_attempts",
+                "tolerated_failures",
+                "snapshots",
+                "residue",
+            )
         },
         quiet=history.quiet,
         unapplied=history.unapplied,
