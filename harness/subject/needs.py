@@ -43,7 +43,7 @@ def needs(scenario: Scenario) -> Capabilities:
         state_backends=frozenset({engine.state_backend}),
         snapshot_modes=frozenset({engine.snapshot_mode}),
         snapshot_stores=frozenset({engine.snapshot_store}),
-        snapshot_formats=frozenset({engine.snapshot_format, *map(format_of, scenario.commands)} - {""}),
+        snapshot_formats=frozenset({engine.snapshot_format, *map(format_of, scenario.commands)} - {"", "canonical"}),
         concurrent_checkpoints=engine.concurrent_checkpoints > 1,
         final_checkpoint_alone=not engine.checkpoints_after_finish,
         trims_logs=engine.trims_logs,

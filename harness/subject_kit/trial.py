@@ -151,6 +151,8 @@ def tried(
         for invariant, verdict in one.judgement.violated.items()
     ]
     possible = judged_of(WITNESSES, sorted(capabilities.guarantees), sorted(capabilities.sinks))
+    if "fork" not in capabilities.commands:
+        possible = tuple(one for one in possible if one != "restorable")
     trial.to_do = [*_to_do(trial, ran, possible), *_unsteady(subject, ran)]
     trial.seconds = time.perf_counter() - began
     return trial
@@ -293,6 +295,8 @@ def _declared(capabilities: Capabilities) -> Iterator[str]:
         never |= {"spill_stores"}
     if "transactional" not in capabilities.sinks:
         never |= {"committing"}
+    if capabilities.snapshot_formats <= {"canonical"}:
+        never |= {"snapshot_formats"}
     yield from _in_words(capabilities, never)
 
 
