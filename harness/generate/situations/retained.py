@@ -33,7 +33,7 @@ def retained(choices: Choices, frame: Frame) -> Scenario:
     )
     target = stage.target
     commands: tuple[AnyCommand, ...] = (Savepoint(trigger=at_some_time(choices, target, share=(5, 45)), name="early"),)
-    faults: tuple[AnyFault, ...] = (extras.kill(choices, target),) if choices.percent(30) else ()
+    faults: tuple[AnyFault, ...] = (extras.kill(choices, target),) if choices.percent(60) else ()
     if frame.resumes_older and choices.percent(50):
         asked = at_some_time(choices, target, share=(50, 90))
         stop: AnyCommand = Cancel(trigger=asked) if choices.percent(50) else StopWithSavepoint(trigger=asked)
