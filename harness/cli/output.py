@@ -6,15 +6,18 @@ goes to standard error.  Errors always go to standard error.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 import msgspec
 
 from ..runtime.exit_codes import CutproofError, ExitCode, one_line, shortened
+from ..runtime.interruption import SIGNALS
 
 ERROR_FORMAT = "cutproof-error/1"
 
@@ -41,6 +44,7 @@ class Output:
         self.quiet = quiet
         self._stdout = stdout or sys.stdout
         self._stderr = stderr or sys.stderr
+        self._has_result = False
 
     def say(self, text: str = "") -> None:
         """Print a line for people."""
@@ -55,9 +59,14 @@ class Output:
             self.say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
     def result(self, value: object) -> None:
-        """Print the one JSON object, if JSON was requested."""
-        if self.json:
-            print(_json(value), file=self._stdout)
+        """Print the one JSON object, if JSON was requested, whole: signals wait until it is written.
+
+        What comes later, such as an interrupt that arrives then, prints no second one.
+        """
+        if self.json and not self._has_result:
+            self._has_result = True
+            with _signals_wait():
+                print(_json(value), file=self._stdout, flush=True)
 
     def complain(self, text: str) -> None:
         """Print a line about an error in the harness after which the run went on; also with --quiet."""
@@ -72,6 +81,16 @@ class Output:
         print(f"cutproof: {one_line(error, _encoding(self._stderr))}", file=self._stderr)
         self.result({"format": ERROR_FORMAT, "error": one_line(error), "exit_code": int(error.exit_code)})
         return error.exit_code
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """A block at whose end the signals that would interrupt it arrive; a pipe takes a large text in several parts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _encoding(stream: TextIO) -> str:

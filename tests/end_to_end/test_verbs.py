@@ -154,7 +154,7 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
 
 
 def test_tampering_shows_that_the_judge_has_teeth(tmp_path: Path) -> None:
-    done = cutproof_command(tmp_path, "verify", "--tamper", "--scenarios", "40", "--seed", "5", "--json")
+    done = cutproof_command(tmp_path, "verify", "--tamper", "--scenarios", "90", "--seed", "5", "--json")
     assert done.returncode == 0, done.stderr
     report = result(done)
     assert (report["missed"], report["not_reached"]) == (0, [])

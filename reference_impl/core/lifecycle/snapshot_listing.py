@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..protocol.checkpoints import files_of
-from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.events import CompletedSnapshot, files_of
 from ..vocabulary.ids import CheckpointId, Handle
 
 
