@@ -7,13 +7,14 @@ removed: if the subject lacks one, the strategies draw another scenario.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from ....faults.plan import kind_of
 from ....properties.model.workload import Workload
+from ...scenario.checks import ANY_SNAPSHOT
 from ...scenario.model import (
     AnyCommand,
     DeleteSnapshot,
@@ -54,7 +55,7 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
         workload=workload,
         engine=engine,
         faults=tuple(fault for fault in scenario.faults if kind_of(fault) in capabilities.faults),
-        commands=tuple(command for command in commands if _names_what_is_there(command, commands)),
+        commands=tuple(_with_names_that_are_there(commands)),
         deviations=scenario.deviations if capabilities.deviations else (),
     )
 
@@ -148,11 +149,15 @@ def _fed(workload: Workload, engine: Engine, capabilities: Capabilities) -> Work
     return replace(workload, inputs=inputs)
 
 
-def _names_what_is_there(command: AnyCommand, commands: Iterable[AnyCommand]) -> bool:
-    """Whether the savepoint that a command is to delete is taken at all."""
-    if not isinstance(command, DeleteSnapshot) or command.snapshot in ("newest", "oldest"):
-        return True
-    return any(isinstance(one, Savepoint | StopWithSavepoint) and one.name == command.snapshot for one in commands)
+def _with_names_that_are_there(commands: tuple[AnyCommand, ...]) -> Iterator[AnyCommand]:
+    """The commands without a name of a savepoint that is not taken at all: a resume or a fork takes the oldest snapshot
+    instead, and a deletion is left out."""
+    names = {one.name for one in commands if isinstance(one, Savepoint | StopWithSavepoint)}
+    for one in commands:
+        if not isinstance(one, DeleteSnapshot | Resume | Fork) or one.snapshot in (*ANY_SNAPSHOT, *names):
+            yield one
+        elif not isinstance(one, DeleteSnapshot):
+            yield replace(one, snapshot="oldest")
 
 
 def _is_incompatible(command: AnyCommand) -> bool:
