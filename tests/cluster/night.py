@@ -16,7 +16,7 @@ from cutproof.properties.model.history import History
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.defects import DEFECTS
 
-SEED = 2
+SEED = 6
 SCENARIOS = 80
 """of each subject"""
 CHUNK = 20
