@@ -499,7 +499,17 @@ class Case:
         cut = newest
         if kind != "newest" and ended is not None and ended.checkpoint in self.lineage.checkpoints:
             cut = ended.checkpoint
+        elif self._never_began is not None and self._never_began.checkpoint in self.lineage.checkpoints:
+            cut = self._never_began.checkpoint
         return ClosingCut(kind=kind, checkpoint=cut, positions=self.positions(cut), epoch=-1 if cut is None else cut)
+
+    @cached_property
+    def _never_began(self) -> JobEnded | None:
+        """The end of the last job, if it ended before its first attempt: it rests on the older snapshot that its user
+        named."""
+        last = self.commands.ends[-1] if self.commands.ends and self.rewound else None
+        began = {start.job for start in self.lineages.starts.values()}
+        return last if last is not None and last.job not in began else None
 
     @cached_property
     def committed(self) -> Counter[Row]:

@@ -144,7 +144,7 @@ def up_to(history: h.History, checkpoint: int) -> h.History:
 
     return msgspec.structs.replace(
         history,
-        runs=[_cut(run, checkpoint) for run in before(history.runs)] if went_on else before(history.runs),
+        runs=[_cut(run, last) for run in before(history.runs)] if went_on else before(history.runs),
         channels=before(history.channels),
         stored=before(history.stored),
         completed=[one for one in history.completed if one.checkpoint <= checkpoint],
@@ -170,7 +170,7 @@ def written_before(history: h.History, checkpoint: int) -> list[bool]:
         (run.task, run.attempt): mark.applies
         for run in history.runs
         for mark in run.marks
-        if mark.checkpoint == checkpoint
+        if mark.checkpoint == checkpoint and run.task not in last.finished
     }
     return [
         one.applied <= ends[one.task, one.attempt]
@@ -180,10 +180,10 @@ def written_before(history: h.History, checkpoint: int) -> list[bool]:
     ]
 
 
-def _cut(run: h.TaskRun, checkpoint: int) -> h.TaskRun:
-    """A task's run up to its part of a snapshot, if it took one."""
-    at = next((number for number, mark in enumerate(run.marks) if mark.checkpoint == checkpoint), None)
-    if at is None:
+def _cut(run: h.TaskRun, last: h.Completed) -> h.TaskRun:
+    """A task's run up to its part of a snapshot, if it took one.  All that a finished task did is in front of it."""
+    at = next((number for number, mark in enumerate(run.marks) if mark.checkpoint == last.checkpoint), None)
+    if at is None or run.task in last.finished:
         return run
     mark = run.marks[at]
     return msgspec.structs.replace(
