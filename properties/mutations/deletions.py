@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from ..invariants.parts.deletions import restored_meanwhile
 from ..model.causes import NeededForRecovery
-from ..model.history import CommandIssued, CommandReturned, History
+from ..model.history import CommandIssued, CommandReturned, History, Listed
 from ..quick_checker.case import Case
 from ..reconstruct.commands import Asked
 from .cuts_and_records import Alteration, Mutation, middle
@@ -84,34 +82,39 @@ def _answered(one: Asked, cause: NeededForRecovery | None) -> Alteration:
 
 def list_too_few(case: Case) -> Mutation | None:
     """A snapshot is listed without one of its files."""
-    listing = case.history.residue.listing
-    chosen = None if isinstance(listing, msgspec.UnsetType) else middle([one for one in listing if one.files])
-    if chosen is None:
-        return None
 
-    def alter(history: History) -> None:
-        entries = history.residue.listing
-        for one in entries if isinstance(entries, list) else ():
-            if one.checkpoint == chosen.checkpoint:
-                one.files = one.files[1:]
+    def change(one: Listed) -> None:
+        one.files = one.files[1:]
 
-    return ("no-leaks",), alter
+    return _listed_otherwise(case, change)
 
 
 def list_as_own(case: Case) -> Mutation | None:
     """Bytes that a snapshot shares are listed as its own."""
-    listing = case.history.residue.listing
-    chosen = None if isinstance(listing, msgspec.UnsetType) else middle([one for one in listing if one.files])
+
+    def change(one: Listed) -> None:
+        one.own_bytes, one.shared_bytes = one.own_bytes + one.shared_bytes + 1, 0
+
+    return _listed_otherwise(case, change)
+
+
+def _listed_otherwise(case: Case, change: Callable[[Listed], None]) -> Mutation | None:
+    """One snapshot that has files is listed as `change` leaves it."""
+    chosen = middle([one for one in _listing(case.history) if one.files])
     if chosen is None:
         return None
 
     def alter(history: History) -> None:
-        entries = history.residue.listing
-        for one in entries if isinstance(entries, list) else ():
+        for one in _listing(history):
             if one.checkpoint == chosen.checkpoint:
-                one.own_bytes, one.shared_bytes = one.own_bytes + one.shared_bytes + 1, 0
+                change(one)
 
     return ("no-leaks",), alter
+
+
+def _listing(history: History) -> list[Listed]:
+    """The engine's own; empty without one."""
+    return history.residue.listing if isinstance(history.residue.listing, list) else []
 
 
 LISTING_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
