@@ -20,7 +20,7 @@ from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes.disk import rocks
 from cutproof.reference_impl.processes.disk.rocks import RocksState, WorkingStates
-from unit.core.backends.models import VALUES, Change, changes, checked
+from unit.core.backends.models import VALUES, Change, assert_it_is_a_dictionary, changes
 
 pytestmark = pytest.mark.skipif(not rocksdb.is_there(), reason=rocksdb.ADVICE)
 
@@ -50,7 +50,7 @@ def test_it_is_a_dictionary_and_its_views_never_change(folders: Iterator[Path], 
 
     some: list[Change] = data.draw(changes(name))
     try:
-        checked(new, name, some)
+        assert_it_is_a_dictionary(new, name, some)
     finally:
         for state in opened:
             state.close()

@@ -58,7 +58,7 @@ def heap(layout: Layout) -> HeapState:
     return HeapState(layout, Copying())
 
 
-def checked(
+def assert_it_is_a_dictionary(
     open_state: Callable[[Layout], KeyedState], name: str, some: list[Change]
 ) -> list[tuple[View, dict[Any, Any]]]:
     """Make the changes in a state and in a dictionary, and compare the two; returns the views, and what each must hold.

@@ -20,7 +20,7 @@ from cutproof.reference_impl.core.decisions.state_files import StateFiles
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.views import SortedFile
-from unit.core.backends.models import VALUES, changes, checked, heap
+from unit.core.backends.models import VALUES, assert_it_is_a_dictionary, changes, heap
 
 FILES = StateFiles()
 SMALL = Limits(3, 2)
@@ -40,7 +40,7 @@ parts = st.none() | st.integers(-(1 << 63), (1 << 63) - 1)
 @given(data=st.data())
 def test_a_backend_is_a_dictionary_and_its_views_never_change(backend: str, name: str, data: st.DataObject) -> None:
     """A view of an LSM store restores what there was also from its files."""
-    for view, then in checked(BACKENDS[backend], name, data.draw(changes(name))):
+    for view, then in assert_it_is_a_dictionary(BACKENDS[backend], name, data.draw(changes(name))):
         if backend == "lsm":
             opened = lsm(VALUES[name][0], attempt=2)
             opened.open(view.files())
