@@ -7,8 +7,8 @@ from typing import Any
 
 from ..decisions.tasks import Copying
 from ..vocabulary.state import TaskState
-from ..vocabulary.views import Entry, Held, Pane, SortedFile
 from .keyed_state import KeyedState
+from .laid_out_view import LaidOutView
 from .layouts import Layout
 
 
@@ -30,27 +30,14 @@ class HeapState(dict[Any, Any], KeyedState):
         self.update(self._layout.items(state))
 
 
-class HeapView:
+class HeapView(LaidOutView):
     """A copy of the state."""
 
-    __slots__ = ("_copy", "_layout")
+    __slots__ = ("_copy",)
 
     def __init__(self, layout: Layout, copy: Mapping[Any, Any]) -> None:
-        self._layout = layout
+        super().__init__(layout)
         self._copy = copy
 
-    def entries(self) -> list[Entry]:
-        return self._layout.entries(self._copy)
-
-    def panes(self) -> list[Pane]:
-        return self._layout.panes(self._copy)
-
-    def held(self) -> list[Held]:
-        return self._layout.held(self._copy)
-
-    def files(self) -> tuple[SortedFile, ...]:
-        return ()
-
-    @property
-    def layout(self) -> str:
-        return ""
+    def _state(self) -> Mapping[Any, Any]:
+        return self._copy

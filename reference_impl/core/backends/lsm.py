@@ -18,9 +18,10 @@ import msgspec
 
 from ..decisions.state_files import StateFiles
 from ..vocabulary.state import TaskState
-from ..vocabulary.views import Entry, Held, Pane, SortedFile
+from ..vocabulary.views import SortedFile
 from .keyed_state import FiledState
 from .keys import as_bytes, from_bytes
+from .laid_out_view import LaidOutView
 from .layouts import Layout
 from .sorted_runs import Pairs, Run, merged
 
@@ -199,12 +200,13 @@ class LsmState(FiledState):
         self._merging = ()
 
 
-class LsmView:
+class LsmView(LaidOutView):
     """The files of one moment."""
 
     __slots__ = ("_codec", "_files", "_read")
 
     def __init__(self, codec: Codec, files: Mapping[str, Run]) -> None:
+        super().__init__(codec.layout)
         self._codec = codec
         self._files = files
         self._read: dict[Any, Any] | None = None
@@ -214,18 +216,9 @@ class LsmView:
             self._read = self._codec.state(merged(run.pairs for run in self._files.values()))
         return self._read
 
-    def entries(self) -> list[Entry]:
-        return self._codec.layout.entries(self._state())
-
-    def panes(self) -> list[Pane]:
-        return self._codec.layout.panes(self._state())
-
-    def held(self) -> list[Held]:
-        return self._codec.layout.held(self._state())
-
     def files(self) -> tuple[SortedFile, ...]:
         return tuple(run.file for run in self._files.values())
 
     @property
     def layout(self) -> str:
-        return self._codec.layout.name
+        return self._layout.name

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...core.backends.keyed_state import FiledState, KeyedState
 from ...core.backends.keys import as_bytes, from_bytes
+from ...core.backends.laid_out_view import LaidOutView
 from ...core.backends.layouts import UNLISTED, Layout
 from ...core.backends.lsm import Codec, Limits
 from ...core.backends.opening import limits_of, open_state
@@ -23,7 +24,6 @@ from ...core.job.config import Config
 from ...core.job.task_spec import TaskSpec
 from ...core.vocabulary.ids import AttemptId, TaskId
 from ...core.vocabulary.state import TaskState
-from ...core.vocabulary.views import Entry, Held, Pane, SortedFile
 
 MODULE = "rocksdict"
 
@@ -133,13 +133,17 @@ class RocksState(FiledState):
             self[key] = value
 
 
-class RocksView:
+class RocksView(LaidOutView):
     """What an iterator sees that was made at the moment of the view: RocksDB keeps the files for it, whatever a
-    compaction deletes.  (Iterators of `Rdict.snapshot()` see later changes: rocksdict 0.3.29 does not pass it on.)"""
+    compaction deletes.  (Iterators of `Rdict.snapshot()` see later changes: rocksdict 0.3.29 does not pass it on.)
+
+    It names no files: those of RocksDB are of use to RocksDB alone.
+    """
 
     __slots__ = ("_codec", "_iterator", "_read")
 
     def __init__(self, codec: Codec, iterator: Any) -> None:
+        super().__init__(codec.layout)
         self._codec = codec
         self._iterator = iterator
         self._read: dict[Any, Any] | None = None
@@ -149,23 +153,6 @@ class RocksView:
             self._read = _state(self._codec, _items(self._iterator))
             self._iterator = None  # the files may be deleted now
         return self._read
-
-    def entries(self) -> list[Entry]:
-        return self._codec.layout.entries(self._state())
-
-    def panes(self) -> list[Pane]:
-        return self._codec.layout.panes(self._state())
-
-    def held(self) -> list[Held]:
-        return self._codec.layout.held(self._state())
-
-    def files(self) -> tuple[SortedFile, ...]:
-        """None: the files of RocksDB are of use to RocksDB alone."""
-        return ()
-
-    @property
-    def layout(self) -> str:
-        return ""
 
 
 def _items(iterator: Any) -> Iterator[tuple[bytes, bytes]]:
