@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cutproof.harness.examples.stopping import FORMATS, held_bytes, stop_us, stopped
+from cutproof.harness.examples.snapshots.stopping import FORMATS, held_bytes, stop_us, stopped
 from cutproof.harness.subject.names import subject_called
 from measure import Figure, figure
 

@@ -11,14 +11,14 @@ not show.
 
 from __future__ import annotations
 
-from .about_finishing import ABOUT_FINISHING
-from .about_snapshots import ABOUT_SNAPSHOTS
 from .alignment import TWO_INPUT_ALIGNMENT, UNBLOCKED_ALIGNMENT
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
-from .batch import COUNT_STREAMING_BATCH
 from .claims import Claim, Comparison, Example, NotShown, Ran, Shown, Variant, show
+from .finishing.batch import COUNT_STREAMING_BATCH
+from .finishing.examples import ABOUT_FINISHING
 from .pipelines.claims import PipelineExample
 from .pipelines.examples import PIPELINE_EXAMPLES
+from .snapshots.examples import ABOUT_SNAPSHOTS
 from .state import GREATER_THAN_PREVIOUS, STATELESS_PARSE
 from .systems.claims import SystemExample
 from .systems.examples import SYSTEM_EXAMPLES

@@ -10,11 +10,13 @@ from ...reports.example_report import Figures, Picture
 from ..counterexamples.story import what_ran
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
-from . import example_report, figures, snapshot_figures
+from . import example_report
 from .claims import NotShown
 from .example_report import Measured
+from .finishing import figures as figures_of_finishing
 from .pipelines import figures as figures_of_bytes
 from .run import CompanionRun, Done, ExampleRun
+from .snapshots import figures as figures_of_snapshots
 from .trials import Trials
 
 REAL_TIMES = "Times are the machine's"
@@ -41,8 +43,8 @@ def _of_stream(run: ExampleRun, scenario: Scenario, trials: Trials) -> Measured:
     tables: tuple[Figures, ...] = ()
     charts: tuple[Picture, ...] = ()
     try:
-        of_snapshots = snapshot_figures.measured_for(run.name, trials)
-        tables, charts = of_snapshots or figures.measured_for(run.name, trials)
+        of_snapshots = figures_of_snapshots.measured_for(run.name, trials)
+        tables, charts = of_snapshots or figures_of_finishing.measured_for(run.name, trials)
     except (SubjectFailed, NotShown) as missing:
         ran = (*ran, f"The figures could not be measured: {missing}.")
     if run.companions:

@@ -25,10 +25,10 @@ from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.notes import AnyNote, CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered, Note
 from ..core.vocabulary.stages import Stage
 from ..core.vocabulary.timeouts import CheckpointInterval
+from .durable.records import Records, RecordsWorld
+from .durable.sessions import Sessions
+from .durable.spills import Spills
 from .ports import Orders
-from .records import Records, RecordsWorld
-from .sessions import Sessions
-from .spills import Spills
 from .timers import MachineTimers
 
 POINTS: Mapping[type[Note], str] = {

@@ -29,10 +29,10 @@ from ..core.vocabulary.events import Came, Event, LogsFound, Received
 from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.messages import Barrier, Complete, Element, Record, Running
 from ..trace import TaskLog
+from .durable.shipping import ship
 from .numbered import DurableDeterminants, NumberedIn, NumberedOut
 from .ports import Outbound
 from .runner import TaskRunner, TaskWorld
-from .shipping import ship
 
 
 class LocalRunner(TaskRunner):

@@ -33,15 +33,15 @@ from ..core.vocabulary.formats import text
 from ..core.vocabulary.messages import Ack, Barrier, Element, EndOfData, EndOfPartition, Record, Running
 from ..trace import TaskLog
 from .asking import ask
-from .input_log import InputLog
+from .durable.input_log import InputLog
+from .durable.sessions import Sessions
+from .durable.shipping import ship
+from .durable.spills import Spills
+from .durable.state_files import STATE_FILES
+from .durable.stores import Stores
 from .mailbox import Mailbox, WakeUp
 from .ports import Faults, Inbound, Outbound, Reports, Site
 from .queues import NEVER, first_to_arrive, most_urgent
-from .sessions import Sessions
-from .shipping import ship
-from .spills import Spills
-from .state_files import STATE_FILES
-from .stores import Stores
 from .timeline import show_taken
 from .timers import MachineTimers
 

@@ -25,7 +25,7 @@ from ..core.vocabulary.notes import AnyNote
 from ..core.vocabulary.stages import NAMES
 from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
-from ..driver.records import Records
+from ..driver.durable.records import Records
 from ..wire import Codec
 from .configuration import CoordinatorConfiguration, started_by_hand
 from .loop import monotonic_us

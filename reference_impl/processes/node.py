@@ -18,10 +18,10 @@ from ..core.vocabulary.errors import expect, require
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator
 from ..driver.control import reach_task
+from ..driver.durable.stores import Stores
 from ..driver.injected_exceptions import ExceptionInjection
 from ..driver.machines import Machines, Unmade
 from ..driver.runner import TaskRunner
-from ..driver.stores import Stores
 from ..wire import Codec
 from .configuration import STATE, NodeConfiguration, started_by_hand
 from .disk.determinants import DiskDeterminants

@@ -16,11 +16,11 @@ from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
+from ..driver.durable.sessions import Sessions
+from ..driver.durable.spills import Spills
 from ..driver.perturbations import Perturbations
 from ..driver.points import Points
 from ..driver.ports import Attempt, External
-from ..driver.sessions import Sessions
-from ..driver.spills import Spills
 from ..trace import ProcessObserver
 from .clock import Clock
 from .configuration import JOURNAL, SINK, STORE, Configuration, job_of

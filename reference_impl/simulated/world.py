@@ -24,16 +24,16 @@ from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.notes import AnyNote, AttemptStarted, CheckpointAborted, CheckpointTriggered
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
+from ..driver.durable.records import Records
+from ..driver.durable.sessions import Sessions
+from ..driver.durable.spills import Spills
+from ..driver.durable.stores import Stores
 from ..driver.machines import Job, Unmade, numbered, passing
 from ..driver.perturbations import Perturbations
 from ..driver.points import Points
 from ..driver.ports import Attempt
-from ..driver.records import Records
 from ..driver.runner import TaskRunner
-from ..driver.sessions import Sessions
 from ..driver.settings import Settings
-from ..driver.spills import Spills
-from ..driver.stores import Stores
 from ..trace import Observer
 from .clearing import Clearing
 from .control import ControlPlane

@@ -25,7 +25,7 @@ from cutproof.faults.plan import (
     StallChannel,
     kind_of,
 )
-from cutproof.harness.examples.finishing import THREE_2PC_CHAIN
+from cutproof.harness.examples.finishing.ways_to_finish import THREE_2PC_CHAIN
 from cutproof.harness.generate.situations.templates import TEMPLATES
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ...faults.plan import AtTime, KillTask
-from ...properties.invariants.judge import judge
-from ...properties.model.history import History, Transaction
-from ...properties.model.verdict import Holds
-from ...properties.model.workload import Input, Map, Node, Workload
-from ..scenario import topologies
-from ..scenario.model import Engine, Scenario
-from .claims import Claim, Comparison, Example, Ran, Variant, numbered, require
-from .finishing import ended, expected_rows, finishing_by
-from .texts import POST
+from ....faults.plan import AtTime, KillTask
+from ....properties.invariants.judge import judge
+from ....properties.model.history import History, Transaction
+from ....properties.model.verdict import Holds
+from ....properties.model.workload import Input, Map, Node, Workload
+from ...scenario import topologies
+from ...scenario.model import Engine, Scenario
+from ..claims import Claim, Comparison, Example, Ran, Variant, numbered, require
+from ..texts import POST
+from .ways_to_finish import ended, expected_rows, finishing_by
 
 _SHORT, _LONG = numbered(130, 5)[:30], numbered(130, 5)[30:]
 

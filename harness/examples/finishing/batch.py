@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...faults.plan import AtPoint, KillTask
-from ...properties.model.history import History, StoredState, TaskRun
-from ...properties.model.verdict import Holds
-from ...properties.model.workload import SINK, Count, Input, Node, Workload, offset_of, split_of
-from ..reference_engine import streaming_batch
-from ..reference_engine.streaming_batch import BatchResult
-from ..scenario import topologies
-from ..scenario.model import Engine, Scenario
-from .claims import Claim, Example, attempts, numbered, require, runs_of
-from .texts import POST
+from ....faults.plan import AtPoint, KillTask
+from ....properties.model.history import History, StoredState, TaskRun
+from ....properties.model.verdict import Holds
+from ....properties.model.workload import SINK, Count, Input, Node, Workload, offset_of, split_of
+from ...reference_engine import streaming_batch
+from ...reference_engine.streaming_batch import BatchResult
+from ...scenario import topologies
+from ...scenario.model import Engine, Scenario
+from ..claims import Claim, Example, attempts, numbered, require, runs_of
+from ..texts import POST
 
 _KEYS = 5
 _COUNTED = Workload(

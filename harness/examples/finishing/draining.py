@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...faults.plan import AtPoint
-from ...properties.model.history import Completed, History, StoredState, TaskRun
-from ...properties.model.workload import END_OF_TIME, Input, Node, Row, Tumbling, Workload
-from ..scenario import topologies
-from ..scenario.model import Engine, Scenario, StopWithSavepoint
-from .claims import Comparison, Example, Ran, Variant, numbered, require, runs_of
-from .finishing import ended, finishing_by
-from .texts import POST
+from ....faults.plan import AtPoint
+from ....properties.model.history import Completed, History, StoredState, TaskRun
+from ....properties.model.workload import END_OF_TIME, Input, Node, Row, Tumbling, Workload
+from ...scenario import topologies
+from ...scenario.model import Engine, Scenario, StopWithSavepoint
+from ..claims import Comparison, Example, Ran, Variant, numbered, require, runs_of
+from ..texts import POST
+from .ways_to_finish import ended, finishing_by
 
 _RECORDS = numbered(100, 5)
 _SIZE = 250

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...properties.model.history import History
-from ...reports.charts.bars import Bar, Bars
-from ...reports.charts.curves import Chart, Curve
-from ...reports.example_report import Figures, Picture
-from ..counterexamples.words import time_in_words
-from .about_finishing import ABOUT_FINISHING
+from ....properties.model.history import History
+from ....reports.charts.bars import Bar, Bars
+from ....reports.charts.curves import Chart, Curve
+from ....reports.example_report import Figures, Picture
+from ...counterexamples.words import time_in_words
+from ..claims import Ran
+from ..trials import Trials
 from .at_finish import COMMIT_AT_FINISH
-from .claims import Ran
+from .examples import ABOUT_FINISHING
 from .finished import FAILURES_US, MIXED_BOUNDED_UNBOUNDED, late_failure, replayed
-from .finishing import THREE_2PC_CHAIN, expected_rows, finishing_by, finishing_us, while_finishing
-from .trials import Trials
+from .ways_to_finish import THREE_2PC_CHAIN, expected_rows, finishing_by, finishing_us, while_finishing
 
 OF_FINISHING = tuple(example.scenario.name for example in ABOUT_FINISHING)
 """the examples whose pages have these figures"""

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ...faults.plan import AtTime, KillTask
-from ...properties.model.history import Completed, History, JobEnded
-from ...properties.model.workload import Count, Input, Map, Node, Union, Workload
-from ..scenario import topologies
-from ..scenario.model import Engine, Scenario
-from .claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of, stored_state
-from .texts import POST
+from ....faults.plan import AtTime, KillTask
+from ....properties.model.history import Completed, History, JobEnded
+from ....properties.model.workload import Count, Input, Map, Node, Union, Workload
+from ...scenario import topologies
+from ...scenario.model import Engine, Scenario
+from ..claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of, stored_state
+from ..texts import POST
 
 _EVENTS = 160
 _SIDE = tuple((key, value, tag + 1) for key, value, tag in numbered(20, 5))

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...faults.plan import AtPoint, AtTime, KillTask
-from ...properties.model.history import Completed, History, JobEnded, Timed
-from ...properties.model.workload import Input, Map, Node, Row, Tumbling, Workload
-from ..scenario import topologies
-from ..scenario.model import Engine, Resume, Scenario, StopWithSavepoint
-from .claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of
-from .texts import POST
+from ....faults.plan import AtPoint, AtTime, KillTask
+from ....properties.model.history import Completed, History, JobEnded, Timed
+from ....properties.model.workload import Input, Map, Node, Row, Tumbling, Workload
+from ...scenario import topologies
+from ...scenario.model import Engine, Resume, Scenario, StopWithSavepoint
+from ..claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of
+from ..texts import POST
 
 _RECORDS = numbered(100, 5)
 _CHAIN = ("first", "second")

@@ -6,14 +6,14 @@ long a stop takes as state grows, and what each format can do.
 
 from __future__ import annotations
 
-from ...properties.model.history import AttemptStarted, Completed, Forked, History, JobEnded, TaskFailed
-from ...reports.charts.curves import Chart, Curve
-from ...reports.charts.timelines import Arrow, Lane, Moment, Span, Timelines
-from ...reports.example_report import Figures, Picture
-from ..counterexamples.words import time_in_words
+from ....properties.model.history import AttemptStarted, Completed, Forked, History, JobEnded, TaskFailed
+from ....reports.charts.curves import Chart, Curve
+from ....reports.charts.timelines import Arrow, Lane, Moment, Span, Timelines
+from ....reports.example_report import Figures, Picture
+from ...counterexamples.words import time_in_words
+from ..claims import Ran
+from ..trials import Trials
 from . import format_matrix, savepoints, shared_files, stopping
-from .claims import Ran
-from .trials import Trials
 
 Measured = tuple[tuple[Figures, ...], tuple[Picture, ...]]
 

@@ -8,17 +8,17 @@ from itertools import accumulate
 
 import msgspec
 
-from ...faults.plan import AtRest, AtTime, KillTask
-from ...properties.model.history import AttemptStarted, Completed, Forked, History
-from ...properties.model.verdict import Holds
-from ...properties.model.workload import Count, Input, Node, Row, Workload
-from ...reports.example_report import Figures
-from ..reference_engine.other_backend import forked_to
-from ..scenario import topologies
-from ..scenario.model import Engine, Fork, Savepoint, Scenario
-from .claims import Ran, numbered
+from ....faults.plan import AtRest, AtTime, KillTask
+from ....properties.model.history import AttemptStarted, Completed, Forked, History
+from ....properties.model.verdict import Holds
+from ....properties.model.workload import Count, Input, Node, Row, Workload
+from ....reports.example_report import Figures
+from ...reference_engine.other_backend import forked_to
+from ...scenario import topologies
+from ...scenario.model import Engine, Fork, Savepoint, Scenario
+from ..claims import Ran, numbered
+from ..trials import Trials
 from .shared_files import deleted
-from .trials import Trials
 
 FORMATS = ("canonical", "native", "incremental")
 BACKENDS = ("heap", "lsm")

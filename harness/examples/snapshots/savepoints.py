@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ...faults.plan import AtPoint, AtTime, DelayChannel, KillTask
-from ...properties.model.history import (
+from ....faults.plan import AtPoint, AtTime, DelayChannel, KillTask
+from ....properties.model.history import (
     AttemptStarted,
     CommandReturned,
     Completed,
@@ -17,7 +17,7 @@ from ...properties.model.history import (
     History,
     Transaction,
 )
-from ...properties.model.workload import (
+from ....properties.model.workload import (
     Greater,
     Input,
     InputRecord,
@@ -29,11 +29,11 @@ from ...properties.model.workload import (
     offset_of,
     split_of,
 )
-from ..scenario import topologies
-from ..scenario.model import Engine, Fork, Savepoint, Scenario, StopWithSavepoint
-from .claims import Claim, Comparison, Example, Ran, Variant, numbered, require, runs_of, stored_state
-from .finishing import ended, expected_rows
-from .texts import PROPOSAL
+from ...scenario import topologies
+from ...scenario.model import Engine, Fork, Savepoint, Scenario, StopWithSavepoint
+from ..claims import Claim, Comparison, Example, Ran, Variant, numbered, require, runs_of, stored_state
+from ..finishing.ways_to_finish import ended, expected_rows
+from ..texts import PROPOSAL
 
 WAYS = ("snapshots", "never-restored", "without-side-effects")
 """what a savepoint is for the job that takes it: the proposal's way, and two that it rejects"""

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ...faults.plan import AtPoint, AtRest, AtTime, KillTask
-from ...properties.model.history import AttemptStarted, Completed, History, SnapshotDeleted
-from ...properties.model.workload import Count, Input, Node, Workload
-from ..scenario import topologies
-from ..scenario.model import Engine, Fork, Savepoint, Scenario
-from .claims import Claim, Comparison, Example, Ran, Variant, numbered, require
-from .texts import PROPOSAL
+from ....faults.plan import AtPoint, AtRest, AtTime, KillTask
+from ....properties.model.history import AttemptStarted, Completed, History, SnapshotDeleted
+from ....properties.model.workload import Count, Input, Node, Workload
+from ...scenario import topologies
+from ...scenario.model import Engine, Fork, Savepoint, Scenario
+from ..claims import Claim, Comparison, Example, Ran, Variant, numbered, require
+from ..texts import PROPOSAL
 
 
 def files_of(history: History, completed: Completed) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...faults.plan import AtPoint, AtTime
-from ...properties.model.history import (
+from ....faults.plan import AtPoint, AtTime
+from ....properties.model.history import (
     AttemptStarted,
     CommandIssued,
     CommandReturned,
@@ -16,12 +16,12 @@ from ...properties.model.history import (
     JobEnded,
     Stored,
 )
-from ...properties.model.verdict import Holds
-from ...properties.model.workload import Count, Input, InputRecord, Node, Workload
-from ..scenario import topologies
-from ..scenario.model import Engine, Resume, Scenario, StopWithSavepoint
-from .claims import Claim, Comparison, Example, Ran, Variant, require
-from .texts import PROPOSAL
+from ....properties.model.verdict import Holds
+from ....properties.model.workload import Count, Input, InputRecord, Node, Workload
+from ...scenario import topologies
+from ...scenario.model import Engine, Resume, Scenario, StopWithSavepoint
+from ..claims import Claim, Comparison, Example, Ran, Variant, require
+from ..texts import PROPOSAL
 
 FORMATS = ("canonical", "native", "incremental")
 KEYS = (250, 500, 1_000, 2_000)

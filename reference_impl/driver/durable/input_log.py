@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ..core.vocabulary.events import Came
-from .ports import Inbound, Loop
-from .queues import NEVER, arrival_at
+from ...core.vocabulary.events import Came
+from ..ports import Inbound, Loop
+from ..queues import NEVER, arrival_at
 
 
 class InputLog:

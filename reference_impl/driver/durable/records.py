@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from .. import observed as o
-from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
-from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, RecordStored, SnapshotsListed, StoreFailed
-from ..core.vocabulary.formats import text
-from ..core.vocabulary.ids import CheckpointId, Handle
-from .arms import Arms
-from .points import Mortal
-from .ports import Files, Jobs, Site
+from ... import observed as o
+from ...core.vocabulary.effects import Discard, SaveJob, Store, Sweep
+from ...core.vocabulary.events import CompletedSnapshot, Event, JobSaved, RecordStored, SnapshotsListed, StoreFailed
+from ...core.vocabulary.formats import text
+from ...core.vocabulary.ids import CheckpointId, Handle
+from ..arms import Arms
+from ..points import Mortal
+from ..ports import Files, Jobs, Site
 from .stores import Resolving
 
 DELETION_POINTS = frozenset({"snapshot-deleted", "file-deleted"})

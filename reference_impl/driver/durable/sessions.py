@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .. import observed as o
-from ..core.vocabulary.events import Answered
-from ..core.vocabulary.transactions import (
+from ... import observed as o
+from ...core.vocabulary.events import Answered
+from ...core.vocabulary.transactions import (
     AnyRequest,
     Append,
     BeginTransaction,
@@ -22,8 +22,8 @@ from ..core.vocabulary.transactions import (
     Write,
     names_of,
 )
-from .arms import Arms
-from .ports import Actor, External, Faults, Site
+from ..arms import Arms
+from ..ports import Actor, External, Faults, Site
 
 
 class SessionsWorld(Site, Faults, Protocol):

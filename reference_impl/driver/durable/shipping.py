@@ -6,9 +6,9 @@ from typing import Protocol
 
 import msgspec
 
-from ..core.vocabulary.effects import Ship
-from .asking import ask
-from .ports import Attempt, Reports, Site
+from ...core.vocabulary.effects import Ship
+from ..asking import ask
+from ..ports import Attempt, Reports, Site
 
 
 class ShippingWorld(Site, Protocol):

@@ -10,16 +10,16 @@ from typing import Protocol
 
 import msgspec
 
-from .. import observed as o
-from ..core.extensions.in_flight import pack
-from ..core.vocabulary.causes import FlushTorn, LogUnusable
-from ..core.vocabulary.effects import AppendToLog, ClearLogs, Fetch, Sync, TrimLog
-from ..core.vocabulary.errors import CorruptSnapshot, EngineError
-from ..core.vocabulary.events import Fetched, LoadFailed, Synced
-from ..core.vocabulary.messages import Element
-from ..core.vocabulary.state import Passing, Ref, TaskState
-from .arms import Arms
-from .ports import Attempt, Faults, Site, SpillStore
+from ... import observed as o
+from ...core.extensions.in_flight import pack
+from ...core.vocabulary.causes import FlushTorn, LogUnusable
+from ...core.vocabulary.effects import AppendToLog, ClearLogs, Fetch, Sync, TrimLog
+from ...core.vocabulary.errors import CorruptSnapshot, EngineError
+from ...core.vocabulary.events import Fetched, LoadFailed, Synced
+from ...core.vocabulary.messages import Element
+from ...core.vocabulary.state import Passing, Ref, TaskState
+from ..arms import Arms
+from ..ports import Attempt, Faults, Site, SpillStore
 
 
 class SpillsWorld(Site, Faults, Protocol):

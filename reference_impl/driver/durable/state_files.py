@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from ..core.vocabulary.effects import Compact, MemtableFlushed
-from ..core.vocabulary.events import Compacted, Event
-from ..core.vocabulary.ids import TaskId
-from .ports import Site
+from ...core.vocabulary.effects import Compact, MemtableFlushed
+from ...core.vocabulary.events import Compacted, Event
+from ...core.vocabulary.ids import TaskId
+from ..ports import Site
 
 
 class Filing(Protocol):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from .. import observed as o
-from ..core.vocabulary.causes import SnapshotTorn
-from ..core.vocabulary.effects import Persist, SavePosition, Trim
-from ..core.vocabulary.errors import CorruptSnapshot, EngineError
-from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
-from ..core.vocabulary.formats import text
-from ..core.vocabulary.ids import AttemptId, Handle
-from ..core.vocabulary.state import TaskState
-from .arms import Arms
-from .asking import ask
-from .ports import Attempt, Draft, Faults, Files, Jobs, Site
+from ... import observed as o
+from ...core.vocabulary.causes import SnapshotTorn
+from ...core.vocabulary.effects import Persist, SavePosition, Trim
+from ...core.vocabulary.errors import CorruptSnapshot, EngineError
+from ...core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
+from ...core.vocabulary.formats import text
+from ...core.vocabulary.ids import AttemptId, Handle
+from ...core.vocabulary.state import TaskState
+from ..arms import Arms
+from ..asking import ask
+from ..ports import Attempt, Draft, Faults, Files, Jobs, Site
 
 
 class StoresWorld(Site, Faults, Protocol):

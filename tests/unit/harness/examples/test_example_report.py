@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cutproof.harness.cli import main
 from cutproof.harness.examples import EXAMPLES, Shown
 from cutproof.harness.examples.example_report import KEPT, REPORT, Measured, view_of
-from cutproof.harness.examples.figures import OF_FINISHING
+from cutproof.harness.examples.finishing.figures import OF_FINISHING
 from cutproof.harness.examples.report import keep_report
 from cutproof.harness.examples.run import ExampleRun, run_any
 from cutproof.harness.examples.trials import Trials

@@ -12,8 +12,8 @@ import pytest
 
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.examples.claims import Comparison, NotShown
-from cutproof.harness.examples.finished import late_failure, replayed
-from cutproof.harness.examples.finishing import finishing_by, while_finishing
+from cutproof.harness.examples.finishing.finished import late_failure, replayed
+from cutproof.harness.examples.finishing.ways_to_finish import finishing_by, while_finishing
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.streaming_batch import as_bounded
 from cutproof.harness.reference_engine.subjects import process_job

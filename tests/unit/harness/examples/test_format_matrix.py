@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.harness.examples.format_matrix import BACKENDS, COLUMNS, FORMATS, UNIFIED, cell, unified
+from cutproof.harness.examples.snapshots.format_matrix import BACKENDS, COLUMNS, FORMATS, UNIFIED, cell, unified
 from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.model import Fork, Scenario

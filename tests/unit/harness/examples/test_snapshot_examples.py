@@ -9,9 +9,9 @@ import pytest
 
 from cutproof.faults.plan import DelayChannel
 from cutproof.harness.examples import EXAMPLES
-from cutproof.harness.examples.savepoints import taken_as
-from cutproof.harness.examples.shared_files import referring
-from cutproof.harness.examples.stopping import FORMATS, KEYS, stop_us, stopped
+from cutproof.harness.examples.snapshots.savepoints import taken_as
+from cutproof.harness.examples.snapshots.shared_files import referring
+from cutproof.harness.examples.snapshots.stopping import FORMATS, KEYS, stop_us, stopped
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.model.history import AttemptStarted, History, JobEnded, SnapshotDeleted
 from unit.harness.example_runs import not_shown, run

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.examples import EXAMPLES
-from cutproof.harness.examples.format_matrix import FORMATS
-from cutproof.harness.examples.savepoints import taken_as
-from cutproof.harness.examples.snapshot_figures import lives_of_files, timelines
+from cutproof.harness.examples.snapshots.figures import lives_of_files, timelines
+from cutproof.harness.examples.snapshots.format_matrix import FORMATS
+from cutproof.harness.examples.snapshots.savepoints import taken_as
 from unit.harness.example_runs import run
 from unit.harness.examples.test_example_report import page_of, rows_of, text_of
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 import cutproof.reference_impl.driver as driver
+import cutproof.reference_impl.driver.durable as durable
 import cutproof.reference_impl.simulated as simulated
 from cutproof.faults.plan import AtTime, DelayChannel, KillCoordinator
 from cutproof.faults.points import CONTROL_MESSAGES, PHASES, POINTS
@@ -250,7 +251,7 @@ def test_what_an_idempotent_sink_replaces_rows_by(operator: described.AnyOperato
 
 def test_the_world_knows_every_point_that_faults_can_target() -> None:
     """Every point stands in the world's sources as it stands in the plan's."""
-    folders = [Path(inspect.getfile(world)).parent for world in (driver, simulated)]
+    folders = [Path(inspect.getfile(world)).parent for world in (driver, durable, simulated)]
     source = "".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.glob("*.py")))
     literals = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', source))
     assert set(POINTS) <= literals

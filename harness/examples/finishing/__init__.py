@@ -1,0 +1,1 @@
+"""The worked examples of the post on checkpoints after tasks finished (FLIP-147)."""
