@@ -11,7 +11,7 @@ A snapshot flushes the memtable and takes the files that there are.  So its sync
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -184,20 +184,13 @@ class LsmState(FiledState):
         return LsmView(self._codec, self._decisions.linked(self._files, self._order))
 
     def restore(self, state: TaskState) -> None:
-        self._begin(())
+        self._memtable = {}
+        self._files = {}
+        self._numbers = {}
+        self._order = []
+        self._merging = ()
         for key, value in self._codec.layout.items(state):
             self[key] = value
-
-    def open(self, files: Iterable[SortedFile]) -> None:
-        """Replace all of it by what files of a view hold, the newest last; raises CorruptSnapshot."""
-        self._begin([Run.of(file) for file in files])
-
-    def _begin(self, runs: Iterable[Run]) -> None:
-        self._memtable = {}
-        self._files = {run.name: run for run in runs}
-        self._numbers = {}
-        self._order = list(self._files)
-        self._merging = ()
 
 
 class LsmView(LaidOutView):
