@@ -22,7 +22,7 @@ from cutproof.reference_impl.core.backends.keyed_state import KeyedState
 from cutproof.reference_impl.core.backends.layouts import PAIR
 from cutproof.reference_impl.core.backends.lsm import Limits, LsmState
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.protocol.snapshot_files import SnapshotFiles
+from cutproof.reference_impl.core.extensions.snapshot_files import SnapshotFiles
 from cutproof.reference_impl.core.vocabulary.formats import CANONICAL, INCREMENTAL, NATIVE, Format
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.state import Snapshot, TaskState, without_keyed_state
@@ -84,8 +84,8 @@ class Bench:
         handle = self.parts.naming.handle(1, checkpoint, TASK, ATTEMPT)
         snapshot, filed = Snapshot(TaskState(), self.state.snapshot()), None
         if name != CANONICAL:
-            how = Format(name, CheckpointId(base) if base is not None else None)
-            filed = self.files.write(checkpoint, how, handle, snapshot.view)
+            self.files.ask(checkpoint, Format(name, CheckpointId(base) if base is not None else None))
+            filed = self.files.write(checkpoint, handle, snapshot.view)
             snapshot = without_keyed_state(snapshot.unkeyed)
         draft = self.store.begin(handle, snapshot.materialise(), filed)
         temporaries = (draft.temporary, *(path for _, path in draft.before))

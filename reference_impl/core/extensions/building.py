@@ -21,6 +21,7 @@ from .filed_work import FiledWork
 from .operator_work import OperatorWork
 from .persistent import Ledger
 from .reading import Reading
+from .snapshot_files import SnapshotFiles
 from .split_reader import SplitReader
 from .unaligned import Unaligned
 
@@ -39,15 +40,17 @@ class TaskBuilder:
     def source(
         self, spec: TaskSpec, logs: Sequence[SplitLog], bounded: bool = True, event_time: EventTime | None = None
     ) -> SourceTask:
-        reading, in_flight = Reading(spec, self._parts), self._in_flight(spec)
+        files, in_flight = self._files(), self._in_flight(spec)
+        reading = Reading(spec, self._parts, files)
         time = SourceEventTime(event_time, self._parts.watermarks) if event_time is not None else None
-        return SourceTask(spec, self._config, self._parts, logs, bounded, time, reading, in_flight)
+        return SourceTask(spec, self._config, self._parts, logs, bounded, time, reading, files, in_flight)
 
     def split_reader(self, spec: TaskSpec, logs: Sequence[SplitLog], bounded: bool = True) -> SourceTask:
         """A source to which an enumerator assigns its splits."""
-        reading, in_flight = Reading(spec, self._parts), self._in_flight(spec)
+        files, in_flight = self._files(), self._in_flight(spec)
+        reading = Reading(spec, self._parts, files)
         splits = SplitReader(self._parts.enumerating, logs)
-        return SourceTask(spec, self._config, self._parts, (), bounded, None, reading, in_flight, splits)
+        return SourceTask(spec, self._config, self._parts, (), bounded, None, reading, files, in_flight, splits)
 
     # -- tasks with inputs -----------------------------------------------------------
 
@@ -97,13 +100,17 @@ class TaskBuilder:
 
     def _task(
         self, spec: TaskSpec, work: Work, timed: TimedWork | None = None
-    ) -> tuple[TaskSpec, Config, Parts, Work, Reading, InputEventTime, Unaligned | None]:
+    ) -> tuple[TaskSpec, Config, Parts, Work, Reading, SnapshotFiles, InputEventTime, Unaligned | None]:
         """What every task with inputs is made of."""
-        parts = self._parts
+        parts, files = self._parts, self._files()
         event_time = InputEventTime(len(spec.input_channels), parts.watermarks, timed)
-        return spec, self._config, parts, work, Reading(spec, parts), event_time, self._in_flight(spec)
+        return spec, self._config, parts, work, Reading(spec, parts, files), files, event_time, self._in_flight(spec)
 
     # -- extensions ------------------------------------------------------------------
+
+    def _files(self) -> SnapshotFiles:
+        """A user may ask for a savepoint of any format, whatever that of checkpoints."""
+        return SnapshotFiles(self._parts.naming, self._parts.increments)
 
     def _in_flight(self, spec: TaskSpec) -> Unaligned | None:
         """None: all barriers wait their turn, and no channel is persistent."""

@@ -9,25 +9,32 @@ from ..decisions.redistribution import Share
 from ..job.task_spec import TaskSpec
 from ..vocabulary.effects import Effect, Fetch, Load
 from ..vocabulary.errors import expect
+from ..vocabulary.events import SnapshotLoaded
+from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Deploy, Element, Piece
 from ..vocabulary.state import Ref, TaskState
 from .in_flight import with_rows
 from .persistent import referred_to
 from .rescale import Gathering
+from .snapshot_files import SnapshotFiles
 
 
 class Reading:
     """The reading of one task; each method returns what to read next, and nothing once `state` is complete."""
 
-    def __init__(self, spec: TaskSpec, parts: Parts) -> None:
+    def __init__(self, spec: TaskSpec, parts: Parts, files: SnapshotFiles) -> None:
         self._spec = spec
         self._parts = parts
+        self._files = files
+        self._checkpoint: CheckpointId | None = None
+        """the one that is restored"""
         self.state: TaskState | None = None
         """None: the task starts without a snapshot"""
         self._gathering: Gathering | None = None
         """the states of another layout read so far, while there is one"""
 
     def begin(self, message: Deploy) -> list[Effect]:
+        self._checkpoint = message.checkpoint
         if message.pieces:
             unchanged = message.handle is not None or message.state is not None
             return self._gather(message.pieces, message.senders, unchanged=unchanged)
@@ -62,11 +69,13 @@ class Reading:
         self.state = gathering.state(self._parts.redistribution)
         return []
 
-    def loaded(self, state: TaskState) -> list[Effect]:
+    def loaded(self, event: SnapshotLoaded) -> list[Effect]:
         """A snapshot has been read."""
         if self._gathering is None:
-            return self._complete(state)
-        self._gathering.take(state)
+            if event.files and self._checkpoint is not None:
+                self._files.restored(self._checkpoint, event.files, event.keyed)
+            return self._complete(event.state)
+        self._gathering.take(event.state)
         return self._go_on(self._gathering)
 
     def fetched(self, elements: Sequence[Sequence[Element]]) -> list[Effect]:

@@ -65,7 +65,7 @@ from .barrier_alignment import (
     TriggerCame,
     UnblockChannels,
 )
-from .task import NO_CHECKPOINT, HasFinished, InTransit, StateReader, Task
+from .task import NO_CHECKPOINT, HasFinished, InTransit, SnapshotFormats, StateReader, Task
 
 T = TypeVar("T")
 
@@ -286,6 +286,7 @@ class InputTask(Task):
         parts: Parts,
         work: Work,
         reading: StateReader,
+        formats: SnapshotFormats,
         event_time: InputTime,
         in_flight: InputsInTransit | None = None,
         *,
@@ -300,7 +301,7 @@ class InputTask(Task):
     ) -> None:
         """`operator` to `committables`: the work, where it does that too.  `holds_end`: the task sends the end of its
         data only when it finishes."""
-        super().__init__(spec, config, parts, reading, in_flight)
+        super().__init__(spec, config, parts, reading, formats, in_flight)
         self._in_flight_inputs = in_flight
         self._elements_in_flight = in_flight.elements if in_flight is not None else None
         self.work = work
@@ -387,8 +388,7 @@ class InputTask(Task):
     def on_trigger(self, message: Trigger) -> list[Effect]:
         """Every sender has finished; elements that they sent before may still be on their way."""
         self._triggered = (*self._triggered, message.checkpoint)
-        if message.format is not None:
-            self.ask_for(message.checkpoint, message.format)
+        self.formats.ask(message.checkpoint, message.format)
         if self.in_flight is not None:
             self.in_flight.triggered(message)
         return [] if self._unfinished_channels else self._signal_triggers()
@@ -399,16 +399,13 @@ class InputTask(Task):
 
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
         """A barrier arrives at the head of its channel."""
-        if barrier.format is not None:
-            self.ask_for(barrier.checkpoint, barrier.format)
+        self.formats.ask(barrier.checkpoint, barrier.format)
         if self._in_flight_inputs is not None:
             return self._in_flight_inputs.on_barrier(barrier, channel, self)
         return self.signal(BarrierCame(barrier.checkpoint, channel))
 
     def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
-        barrier = event.barrier
-        if barrier.format is not None:
-            self.ask_for(barrier.checkpoint, barrier.format)
+        self.formats.ask(event.barrier.checkpoint, event.barrier.format)
         return self._on_in_flight(event)
 
     def _on_cancel(self, cancel: CancelBarrier, channel: int) -> list[Effect]:
@@ -417,8 +414,7 @@ class InputTask(Task):
         return self.signal(CancelCame(cancel.checkpoint, channel))
 
     def on_abort(self, message: Abort) -> list[Effect]:
-        if self.files is not None:
-            self.files.drop(message.checkpoint)
+        self.formats.drop(message.checkpoint)
         if self._in_flight_inputs is not None:
             self._in_flight_inputs.drop(message.checkpoint)
         return self.signal(AbortCame(message.checkpoint))
@@ -488,8 +484,7 @@ class InputTask(Task):
     # -- the world -----------------------------------------------------------------
 
     def on_complete(self, message: Complete) -> list[Effect]:
-        if self.files is not None:
-            self.files.complete(message.checkpoint)
+        self.formats.complete(message.checkpoint)
         trimmed = self._in_flight_inputs.completed(message) if self._in_flight_inputs is not None else []
         if self._transactions is None:
             return trimmed

@@ -43,6 +43,7 @@ from .task import (
     PROCESSING,
     InTransit,
     Restoring,
+    SnapshotFormats,
     StateReader,
     Task,
 )
@@ -118,12 +119,13 @@ class SourceTask(Task):
         bounded: bool,
         event_time: SourceTime | None,
         reading: StateReader,
+        formats: SnapshotFormats,
         in_flight: InTransit | None = None,
         assigning: Assigning | None = None,
     ) -> None:
         """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it.
         `assigning`: None if it has `logs` from the beginning."""
-        super().__init__(spec, config, parts, reading, in_flight)
+        super().__init__(spec, config, parts, reading, formats, in_flight)
         self._assigning = assigning
         self.bounded = bounded
         self._at_most_once = not config.rewinds
@@ -287,8 +289,7 @@ class SourceTask(Task):
             self._last_triggered = checkpoint
             return self.broadcast(CancelBarrier(checkpoint))
         self._last_triggered = checkpoint
-        if message.format is not None:
-            self.ask_for(checkpoint, message.format)
+        self.formats.ask(checkpoint, message.format)
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending is not None and self.parts.ending.ends_input(message.ending)
         self.suspended = self.suspended or message.ending is not None
@@ -333,8 +334,7 @@ class SourceTask(Task):
     def on_complete(self, message: Complete) -> list[Effect]:
         """Let the log discard records that no snapshot needs: those before the positions of the oldest one that may be
         restored.  If this source does not know those positions, nothing is discarded."""
-        if self.files is not None:
-            self.files.complete(message.checkpoint)
+        self.formats.complete(message.checkpoint)
         oldest = message.oldest if self.config.trims_logs else None
         if oldest is None or oldest not in self._cuts:
             return []

@@ -9,8 +9,9 @@ the end of its data and its own end are two things (FIN-3), and that checkpoint 
 them.
 
 What that paper does not have is handed to a task by the one who creates it: how it reads a
-state of another layout (`StateReader`), and what its snapshots hold of the data in flight
-(`InTransit`; None: all barriers wait their turn, and nothing is in flight in a snapshot).
+state of another layout (`StateReader`), which files its snapshots share (`SnapshotFormats`),
+and what its snapshots hold of the data in flight (`InTransit`; None: all barriers wait their
+turn, and nothing is in flight in a snapshot).
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from ..vocabulary.events import (
     Synced,
     TimerFired,
 )
-from ..vocabulary.formats import Format
-from ..vocabulary.ids import CheckpointId
+from ..vocabulary.formats import Filed, Format
+from ..vocabulary.ids import CheckpointId, Handle
 from ..vocabulary.messages import (
     Abort,
     Ack,
@@ -62,7 +63,7 @@ from ..vocabulary.messages import (
 )
 from ..vocabulary.state import Sealed, Snapshot, TaskState, without_keyed_state
 from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout, RetryEndReport
-from .snapshot_files import SnapshotFiles
+from ..vocabulary.views import View
 
 NO_CHECKPOINT = CheckpointId(0)
 """Below every checkpoint's id: what the first one is compared with, where only the newest counts."""
@@ -125,9 +126,33 @@ class StateReader(Protocol):
 
     def begin(self, message: Deploy) -> list[Effect]: ...
 
-    def loaded(self, state: TaskState) -> list[Effect]: ...
+    def loaded(self, event: SnapshotLoaded) -> list[Effect]: ...
 
     def fetched(self, elements: Sequence[Sequence[Element]]) -> list[Effect]: ...
+
+
+class SnapshotFormats(Protocol):
+    """In which format each snapshot is written, and in which files (SNAP-2); see `snapshot_files`."""
+
+    def ask(self, checkpoint: CheckpointId, how: Format | None) -> None:
+        """A barrier, or a trigger, asks for a snapshot in this format.  None: canonical, in all that follows."""
+        ...
+
+    def format_of(self, checkpoint: CheckpointId) -> Format | None: ...
+
+    def write(self, checkpoint: CheckpointId, handle: Handle, view: View) -> Filed | None:
+        """The files to which the working state by key is written.  None: it is in the snapshot itself."""
+        ...
+
+    def acknowledged(self, filed: Filed) -> tuple[Handle, ...]:
+        """The files that the task names to the coordinator."""
+        ...
+
+    def complete(self, checkpoint: CheckpointId) -> None: ...
+
+    def drop(self, checkpoint: CheckpointId) -> None:
+        """The checkpoint was given up."""
+        ...
 
 
 class InTransit(Protocol):
@@ -170,7 +195,7 @@ class Task(ABC):
         "_reading",
         "_routes",
         "config",
-        "files",
+        "formats",
         "in_flight",
         "life",
         "parts",
@@ -207,18 +232,23 @@ class Task(ABC):
         cls._of_messages = Handlers({kind: getattr(cls, name) for kind, name in cls.MESSAGES.items()})
 
     def __init__(
-        self, spec: TaskSpec, config: Config, parts: Parts, reading: StateReader, in_flight: InTransit | None = None
+        self,
+        spec: TaskSpec,
+        config: Config,
+        parts: Parts,
+        reading: StateReader,
+        formats: SnapshotFormats,
+        in_flight: InTransit | None = None,
     ) -> None:
         self.spec = spec
         self.config = config
         self.parts = parts
+        self.formats = formats
         self.in_flight = in_flight
         self.life: TaskLife = CREATED
         self.starts_from: CheckpointId | None = None
         """the checkpoint that it restores; None if it starts without one"""
         self.rotations = [0] * len(spec.outputs)
-        self.files: SnapshotFiles | None = None
-        """of snapshots that are not canonical; None while there were none"""
         self._reading = reading
         self._all_outputs = spec.all_outputs
         self._routes: list[Route] | None = None
@@ -323,10 +353,7 @@ class Task(ABC):
         return reads or self.restore(self._reading.state)
 
     def _on_loaded(self, event: SnapshotLoaded) -> list[Effect]:
-        checkpoint = self.starts_from
-        if event.files and checkpoint is not None and isinstance(self.life, Restoring) and not self.life.deploy.pieces:
-            self._files().restored(checkpoint, event.files, event.keyed)
-        return self._read_on(self._reading.loaded(event.state))
+        return self._read_on(self._reading.loaded(event))
 
     def _on_fetched(self, event: Fetched) -> list[Effect]:
         return self._read_on(self._reading.fetched(event.elements))
@@ -397,27 +424,12 @@ class Task(ABC):
             raise ProtocolViolated(f"nothing can be in flight to {self.spec.task} in a snapshot")
         return self.in_flight.step(event, self)
 
-    def ask_for(self, checkpoint: CheckpointId, how: Format) -> None:
-        """A snapshot that is not canonical is asked for."""
-        self._files().ask(checkpoint, how)
-
-    def _files(self) -> SnapshotFiles:
-        if self.files is None:
-            self.files = SnapshotFiles(self.parts.naming, self.parts.increments)
-        return self.files
-
-    def _format_of(self, checkpoint: CheckpointId) -> Format | None:
-        """None: canonical."""
-        return self.files.format_of(checkpoint) if self.files is not None else None
-
     def persist(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         """Have a snapshot made durable, and then acknowledge it (ABS-8)."""
         spec, synchronous = self.spec, self.config.synchronous
         handle = self.parts.naming.handle(spec.job, checkpoint, spec.task, spec.attempt)
-        how = self._format_of(checkpoint)
-        filed = None
-        if how is not None:
-            filed = self._files().write(checkpoint, how, handle, snapshot.view)
+        filed = self.formats.write(checkpoint, handle, snapshot.view)
+        if filed is not None:
             snapshot = without_keyed_state(snapshot.unkeyed)
         ack = Ack(
             job=spec.job,
@@ -427,7 +439,7 @@ class Task(ABC):
             handle=handle,
             ended=snapshot.ended,
             logs=snapshot.logs,
-            files=self.parts.increments.acknowledged(filed) if filed is not None else (),
+            files=self.formats.acknowledged(filed) if filed is not None else (),
         )
         if self.config.memory:
             return [Ship(snapshot, synchronous, ack)]
@@ -435,9 +447,10 @@ class Task(ABC):
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
         """Send the barrier on, behind the output so far."""
+        how = self.formats.format_of(checkpoint)
         if self.in_flight is not None:
-            return self.in_flight.barrier(checkpoint, self._format_of(checkpoint))
-        barrier = Barrier(checkpoint, None, self._format_of(checkpoint))
+            return self.in_flight.barrier(checkpoint, how)
+        barrier = Barrier(checkpoint, None, how)
         return [Send(channel, barrier) for channel in self._all_outputs]
 
     def decline(self, checkpoint: CheckpointId, reason: str) -> Effect:

@@ -30,16 +30,21 @@ class SnapshotFiles:
         """by checkpoint on which a later one may build"""
         self._complete: CheckpointId | None = None
 
-    def ask(self, checkpoint: CheckpointId, how: Format) -> None:
+    def ask(self, checkpoint: CheckpointId, how: Format | None) -> None:
         """A barrier, or a trigger, asks for a snapshot in this format."""
-        self._formats[checkpoint] = how
+        if how is not None:
+            self._formats[checkpoint] = how
 
     def format_of(self, checkpoint: CheckpointId) -> Format | None:
         """None: canonical."""
         return self._formats.get(checkpoint)
 
-    def write(self, checkpoint: CheckpointId, how: Format, handle: Handle, view: View) -> Filed:
-        """How the snapshot is written."""
+    def write(self, checkpoint: CheckpointId, handle: Handle, view: View) -> Filed | None:
+        """The files of the snapshot.  None: it is canonical, and has none."""
+        how = self._formats.get(checkpoint)
+        return self._write(checkpoint, how, handle, view) if how is not None else None
+
+    def _write(self, checkpoint: CheckpointId, how: Format, handle: Handle, view: View) -> Filed:
         base = self._increments.base(how.base, self._taken) if how.base is not None else None
         runs = view.files()
         if runs:
@@ -79,6 +84,10 @@ class SnapshotFiles:
                 file = new[-1].file
             by_name[run.name] = file
         return Taken(tuple(by_name.values()), runs=by_name), tuple(new)
+
+    def acknowledged(self, filed: Filed) -> tuple[Handle, ...]:
+        """The files that the task names to the coordinator."""
+        return self._increments.acknowledged(filed)
 
     def restored(self, checkpoint: CheckpointId, files: Sequence[StateFile], keyed: Keyed) -> None:
         """The task has restored its part of a checkpoint.  An LSM store has filled files of its own with it, and writes
