@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
-from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.formats import Edit, Filed, Keyed, StateFile
 from ..vocabulary.ids import CheckpointId, Handle
 from .part import Part
@@ -31,20 +30,6 @@ class Holder(msgspec.Struct, frozen=True):
     checkpoint: CheckpointId
     job: int
     files: tuple[Handle, ...]
-
-
-class FileCounts(Protocol):
-    """The files that snapshots share (ABS-9); see `shared_files`."""
-
-    in_use: bool
-
-    def base_of(self, name: str, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None: ...
-
-    def let_go(self, files: Iterable[Handle]) -> None: ...
-
-    def unneeded(self) -> tuple[Handle, ...]: ...
-
-    def given_up(self, files: Sequence[Handle]) -> tuple[Handle, ...]: ...
 
 
 class Increments(Part):

@@ -8,43 +8,61 @@ once its count is 0.  The counts are not kept but made anew each time, so that n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from ..decisions.increments import Holder, Increments
 from ..job.config import Config
-from ..vocabulary.events import CompletedSnapshot
+from ..protocol.checkpoints import UnderWay
+from ..vocabulary.events import CompletedSnapshot, all_of, files_needed
 from ..vocabulary.formats import CANONICAL, INCREMENTAL
 from ..vocabulary.ids import Handle
+
+
+class Retained(Protocol):
+    """The complete snapshots that are retained."""
+
+    @property
+    def all(self) -> tuple[CompletedSnapshot, ...]: ...
 
 
 class SharedFiles:
     """The files of one job's snapshots."""
 
     def __init__(
-        self, job: int, config: Config, increments: Increments, holders: Callable[[], Sequence[Holder]]
+        self, job: int, config: Config, increments: Increments, under_way: UnderWay, complete: Retained
     ) -> None:
-        """`holders`: everybody who needs files at present."""
         self._job = job
         self._full_every = config.full_every
         self._increments = increments
-        self._holders = holders
+        self._under_way = under_way
+        self._complete = complete
         self.in_use = False
         """snapshots that have files were asked for"""
         self._let_go: dict[Handle, None] = {}
         """files that some holder has let go, and another one needed at the time"""
 
-    def base_of(self, name: str, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+    def base_of(self, name: str) -> CompletedSnapshot | None:
         """The checkpoint on which a new one of this format builds; None: it writes all its files.
 
         It is the newest one of this job, if it has files and its chain may become longer.  A savepoint is the user's,
         and no checkpoint of the job builds on it.
         """
         self.in_use = True
-        own = [one for one in retained if one.job == self._job and not one.savepoint]
+        own = [one for one in self._complete.all if one.job == self._job and not one.savepoint]
         newest = max(own, key=lambda one: one.checkpoint, default=None)
         if name != INCREMENTAL or newest is None or newest.format == CANONICAL:
             return None
         return newest if newest.increments + 1 < self._full_every else None
+
+    def _holders(self) -> list[Holder]:
+        """Everybody who needs files of snapshots."""
+        records = (*self._complete.all, *self._under_way.being_stored)
+        held = [Holder(one.checkpoint, one.job, files_needed(one)) for one in records if one.files]
+        for pending in self._under_way.pending.values():
+            base = files_needed(pending.base) if pending.base is not None else ()
+            held.append(Holder(pending.checkpoint, self._job, (*all_of(pending.files), *base)))
+        return held
 
     def let_go(self, files: Iterable[Handle]) -> None:
         """A holder of these files is gone."""

@@ -12,18 +12,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..decisions.parts import Parts
+from ..extensions.barrier_options import BarrierOptions
 from ..extensions.enumerator import SplitAssignment
 from ..extensions.local_recovery import check as check_local
 from ..extensions.shared_files import SharedFiles
 from ..job.config import Config
 from ..job.topology import JobGraph
+from ..protocol.attempts import Attempts
 from ..protocol.checkpoint_coordinator import CheckpointCoordinator
-from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
-from ..protocol.task_tracking import Attempts, TaskEnds
+from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import (
     CancelledByUser,
     JobHasEnded,
     JobIsEnding,
+    NeededForRecovery,
     NoSnapshots,
     SomeInputEnded,
 )
@@ -71,10 +73,14 @@ from ..vocabulary.timeouts import (
     RetryTerminateTasks,
     SplitAppears,
 )
+from .checkpoint_failure_manager import CheckpointFailureManager
+from .checkpoints_cleaner import CheckpointsCleaner
+from .completed_checkpoint_store import CompletedCheckpointStore
 from .execution import Execution
 from .job_ending import JobEnding
 from .job_life import JobLife
 from .job_records import Close, DeployAll, DeployPart, JobRecords, Perform, TriggerCheckpoint
+from .task_ends import FinishingTasks, TaskEnds
 
 FIRST_ATTEMPT = AttemptId(1)
 FIRST_CHECKPOINT = CheckpointId(1)
@@ -105,9 +111,14 @@ class Coordinator:
         self.job = job
         self.tasks = tuple(task for task, _, _ in graph.tasks())
         self._config = config
+        self._parts = parts
         self.attempts = Attempts(AttemptId(first_attempt - 1), channels_stay=config.failover == "local")
         self.attempt_of = self.attempts.of
-        self.snapshots = RetainedSnapshots(config, parts, job, named)
+        self.under_way = UnderWay()
+        self.completed = CompletedCheckpointStore(graph, config, parts, job, self.under_way, named=named)
+        files = SharedFiles(job, config, parts.increments, self.under_way, self.completed)
+        self._cleaner = CheckpointsCleaner(config, parts, self.under_way, self.completed, files)
+        failures = CheckpointFailureManager(parts.tolerance, config.tolerated_failures, self.completed)
         self.ends = TaskEnds(graph)
         self._splits = SplitAssignment(job, graph, config, parts)
         self._has_splits = bool(self._splits)
@@ -119,12 +130,21 @@ class Coordinator:
             first=first_checkpoint,
             attempts=self.attempts,
             ends=self.ends,
-            snapshots=self.snapshots,
+            under_way=self.under_way,
+            completed=self.completed,
+            cleaner=self._cleaner,
+            options=BarrierOptions(config, self.under_way, files),
             enumerator_states=self._splits.states if self._has_splits else dict,
-            files=lambda holders: SharedFiles(job, config, parts.increments, holders),
         )
         life = self._life = JobLife()
-        records = self._records = JobRecords(job, self.attempts, self.checkpoints, self.snapshots)
+        records = self._records = JobRecords(
+            job,
+            config,
+            attempts=self.attempts,
+            checkpoints=self.checkpoints,
+            under_way=self.under_way,
+            completed=self.completed,
+        )
         ending = self._ending = JobEnding(
             job,
             graph,
@@ -133,7 +153,9 @@ class Coordinator:
             life=life,
             attempts=self.attempts,
             checkpoints=self.checkpoints,
-            snapshots=self.snapshots,
+            under_way=self.under_way,
+            completed=self.completed,
+            cleaner=self._cleaner,
             ends=self.ends,
             records=records,
         )
@@ -146,11 +168,23 @@ class Coordinator:
             life=life,
             attempts=self.attempts,
             checkpoints=self.checkpoints,
-            snapshots=self.snapshots,
+            under_way=self.under_way,
+            completed=self.completed,
+            cleaner=self._cleaner,
+            failures=failures,
             ends=self.ends,
             splits=self._splits,
             records=records,
             ending=ending,
+        )
+        finishing = FinishingTasks(
+            job,
+            config,
+            parts.ending,
+            attempts=self.attempts,
+            under_way=self.under_way,
+            ends=self.ends,
+            life=life,
         )
         checkpointing = self._checkpointing = CheckpointCoordinator(
             job,
@@ -159,8 +193,11 @@ class Coordinator:
             parts,
             attempts=self.attempts,
             checkpoints=self.checkpoints,
-            snapshots=self.snapshots,
+            under_way=self.under_way,
+            completed=self.completed,
+            failures=failures,
             ends=self.ends,
+            finishing=finishing,
             life=life,
             records=records,
             execution=execution,
@@ -205,7 +242,7 @@ class Coordinator:
                 CheckpointInterval: checkpointing.on_interval_over,
                 CheckpointTimeout: checkpointing.on_checkpoint_timeout,
                 MinimumPause: checkpointing.on_pause_over,
-                RetryTerminateTasks: checkpointing.terminate_tasks_again,
+                RetryTerminateTasks: finishing.order_again,
                 SplitAppears: self._on_split_appeared,
                 RetryAssignments: self._assign_again,
                 RestartDelay: execution.restart_delay_over,
@@ -228,21 +265,21 @@ class Coordinator:
     @property
     def is_ending(self) -> bool:
         """A stop, a drain or the final checkpoint is under way."""
-        return self.checkpoints.is_ending
+        return self.under_way.is_ending
 
     @property
     def has_checkpoint_under_way(self) -> bool:
-        return bool(self.checkpoints.pending or self.checkpoints.storing)
+        return bool(self.under_way.pending or self.under_way.storing)
 
     @property
     def retained(self) -> tuple[CompletedSnapshot, ...]:
         """The complete snapshots, oldest first."""
-        return self.snapshots.all
+        return self.completed.all
 
     @property
     def newest(self) -> CompletedSnapshot | None:
         """The snapshot that a new attempt restores."""
-        return self.snapshots.to_restore()
+        return self.completed.to_restore()
 
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
@@ -265,6 +302,8 @@ class Coordinator:
         """A message; all but an acknowledgement must be of the task's present attempt (ABS-6)."""
         message: Any = event.message
         if type(message) is Ack:
+            if not self.under_way.pending and isinstance(self.stage, Listing):
+                return []  # its checkpoint may be complete; if not, `Sweep` deletes the state once all are listed
             return self._checkpointing.on_ack(message)
         if message.job != self.job or message.attempt != self.attempts.of(message.task):
             return []
@@ -314,7 +353,7 @@ class Coordinator:
             return self._delete(event, event.snapshot)
         if not self._checkpointing.may_trigger_any:
             return [Return(event.command, cause=SomeInputEnded())]
-        if isinstance(stage, Terminating | Closing | Ended) or self.checkpoints.is_ending:
+        if isinstance(stage, Terminating | Closing | Ended) or self.under_way.is_ending:
             return [Return(event.command, cause=JobIsEnding())]
         if not self._life.all_tasks_run:
             return self._ending.keep(event)
@@ -324,12 +363,20 @@ class Coordinator:
         return self._checkpointing.create_checkpoint(ending=ending, command=event.command, format_name=event.format)
 
     def _delete(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
-        """Once all tasks run, no task loads the snapshot any more."""
+        """Delete a snapshot, unless the job would restore it after a failure (SNAP-3).
+
+        Once all tasks run, no task loads the snapshot any more.  The answer is the same if it is not there: a user
+        repeats a command whose answer was lost.
+        """
         if isinstance(self.stage, Terminating | Closing | Ended):
             return [Return(event.command, cause=JobIsEnding())]
         if not self._life.all_tasks_run:
             return self._ending.keep(event)
-        return self._checkpointing.delete(event.command, snapshot)
+        restored = self.completed.to_restore()
+        if not self._parts.cleanup.may_be_deleted(snapshot, restored.checkpoint if restored is not None else None):
+            return [Return(event.command, cause=NeededForRecovery(snapshot))]
+        deleted = self._cleaner.delete(snapshot)
+        return [*deleted, *self._execution.clear_logs(), Return(event.command, snapshot)]
 
     # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
 
@@ -337,9 +384,9 @@ class Coordinator:
         """Assign splits to the readers that asked, and trigger the checkpoints that waited for that."""
         if not self._life.all_tasks_run:
             return []
-        effects = self._splits.distribute(self.attempts.newest, self.checkpoints.triggered_tasks)
+        effects = self._splits.distribute(self.attempts.newest, self.under_way.triggered_tasks)
         while (checkpoint := self._splits.next_due()) is not None:
-            pending = self.checkpoints.pending.get(checkpoint)
+            pending = self.under_way.pending.get(checkpoint)
             effects.extend(self.checkpoints.trigger(pending) if pending is not None else ())
         return effects
 

@@ -13,8 +13,8 @@ from ..decisions.parts import Parts
 from ..extensions.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
-from ..protocol.task_tracking import Attempts, TaskEnds
+from ..protocol.attempts import Attempts
+from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import (
     AnyCause,
     AttemptFailed,
@@ -49,11 +49,15 @@ from ..vocabulary.stages import (
     Working,
 )
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay, RetryListing
+from .checkpoint_failure_manager import CheckpointFailureManager
+from .checkpoints_cleaner import CheckpointsCleaner
+from .completed_checkpoint_store import CompletedCheckpointStore
 from .deployment import Deployment
 from .job_ending import JobEnding
 from .job_life import JobLife
 from .job_records import DeployAll, DeployPart, JobRecords
 from .regions import RegionalFailover
+from .task_ends import TaskEnds
 
 LISTING_TRIES = 5
 
@@ -72,7 +76,10 @@ class Execution:
         life: JobLife,
         attempts: Attempts,
         checkpoints: Checkpoints,
-        snapshots: RetainedSnapshots,
+        under_way: UnderWay,
+        completed: CompletedCheckpointStore,
+        cleaner: CheckpointsCleaner,
+        failures: CheckpointFailureManager,
         ends: TaskEnds,
         splits: SplitAssignment,
         records: JobRecords,
@@ -87,7 +94,10 @@ class Execution:
         self._life = life
         self._attempts = attempts
         self._checkpoints = checkpoints
-        self._snapshots = snapshots
+        self._under_way = under_way
+        self._completed = completed
+        self._cleaner = cleaner
+        self._failures = failures
         self._ends = ends
         self._splits = splits
         self._records = records
@@ -108,8 +118,8 @@ class Execution:
     def on_started(self, event: CoordinatorStarted) -> list[Effect]:
         record = event.record
         if record is None:
-            self._snapshots.take_over(self._initial)
-            sweep: list[Effect] = [Sweep(self._snapshots.files)] if self._initial else []
+            self._completed.take_over(self._initial)
+            sweep: list[Effect] = [Sweep(self._completed.files)] if self._initial else []
             return [*sweep, *self._start_attempt(Submitted())]
         self._attempts.take_over(record.attempt)
         self._checkpoints.take_over(record.next_checkpoint)
@@ -125,12 +135,12 @@ class Execution:
                 return self._give_up_reading(event)
             self._life.enter(Listing(stage.tries + 1))
             return [SetTimer(RetryListing(), self._config.retry_us)]
-        self._snapshots.take_over(event.retained)
+        self._completed.take_over(event.retained)
         if self._records.had_snapshot and not event.retained:
             return self._fail(SnapshotsLost())
         if self._closure is not None:
             return self._ending.close(self._closure)
-        sweep = self._parts.cleanup.on_takeover(self._snapshots.files)
+        sweep = self._parts.cleanup.on_takeover(self._completed.files)
         return [*sweep, *self._start_attempt(TakenOver())]
 
     def list_again(self, timeout: RetryListing) -> list[Effect]:
@@ -138,14 +148,14 @@ class Execution:
 
     def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
         """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
-        self._snapshots.take_over(event.retained, knows_all=False)
+        self._completed.take_over(event.retained, knows_all=False)
         return self._fail(RecordsUnreadable(event.unreadable))
 
     # -- an attempt starts -----------------------------------------------------------
 
     def _start_attempt(self, cause: AnyCause) -> list[Effect]:
         self._attempts.begin()
-        restores = self._snapshots.to_restore() if self._config.rewinds else None
+        restores = self._completed.to_restore() if self._config.rewinds else None
         incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
         if incompatible is not None:
             return self._fail(incompatible)
@@ -171,7 +181,7 @@ class Execution:
         """Delete the logs of persistent channels that no snapshot refers to and no current attempt uses."""
         logs, channels_of = self._parts.naming.logs, self._attempts.channels_of
         living = (logs(self._job, task, channels_of(task)) for task in self._tasks)
-        return self._checkpoints.clear_logs(living)
+        return self._cleaner.clear_logs(living)
 
     def on_running(self, message: Running) -> list[Effect]:
         """A task is restored and runs.  Once all do, the job works."""
@@ -214,7 +224,7 @@ class Execution:
             return []
         cause, lost = TaskFailed(task, event.cause), self._tasks
         if self._regional is not None:
-            lost = self._regional.lost_with(task, stage, is_ending=self._checkpoints.is_ending)
+            lost = self._regional.lost_with(task, stage, is_ending=self._under_way.is_ending)
             if not lost:
                 return []
         return self._fail_over_in_part(lost, cause) if len(lost) < len(self._tasks) else self.fail_over(cause)
@@ -226,19 +236,20 @@ class Execution:
         """
         if self._regional is not None and self._regional.is_counted:
             self._restarts -= 1
-        failed, stops = AttemptFailed(cause), self._checkpoints.commands
+        failed, stops = AttemptFailed(cause), self._under_way.commands
         effects = [
             *self._checkpoints.abandon(failed),
             *self._cancel(self._tasks),
             *(Return(command, cause=failed) for command in stops),
         ]
+        self._failures.attempt_over()
         self._restarts += 1
         if self._restarts > self._config.restart_attempts:
             return [*effects, *self._used_up(cause)]
         self._life.enter(Restarting(cause))
         delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
-        records = (*self._snapshots.all, *self._checkpoints.being_stored)
-        return [*effects, *self._parts.cleanup.on_failure(files_of(records)), delay]
+        referred_to = files_of(self._completed.all_and_stored)
+        return [*effects, *self._parts.cleanup.on_failure(referred_to), delay]
 
     def _cancel(self, tasks: Sequence[TaskId]) -> list[Effect]:
         order = Cancel(job=self._job, attempt=self._attempts.newest)
@@ -249,7 +260,7 @@ class Execution:
 
     def restart_delay_over(self, timeout: RestartDelay) -> list[Effect]:
         """Restart, unless the record of a checkpoint is being stored: it may become the newest."""
-        being_stored = [record.checkpoint for record in self._checkpoints.being_stored]
+        being_stored = [record.checkpoint for record in self._under_way.being_stored]
         must_wait = bool(self._parts.failover.awaited(being_stored))
         if self._regional is not None and self._regional.stage is not None:
             return self._restart_part() if self._regional.delay_over() and not must_wait else []
@@ -261,7 +272,7 @@ class Execution:
 
     def resume_restart(self) -> list[Effect]:
         """A restart that waited for a record to be stored goes on."""
-        if self._checkpoints.storing:
+        if self._under_way.storing:
             return []
         if self._regional is not None and self._regional.awaits_record:
             return self._restart_part()
@@ -273,8 +284,8 @@ class Execution:
     def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
         """Give up the pending checkpoints, since a part is missing now, and restart that part after a delay."""
         regional = expect(self._regional, RegionalFailover)
-        restart, stops = PartRestarts(lost, cause), self._checkpoints.commands
-        pending = list(self._checkpoints.pending.values())
+        restart, stops = PartRestarts(lost, cause), self._under_way.commands
+        pending = list(self._under_way.pending.values())
         effects = [
             *(effect for one in pending for effect in self._checkpoints.abort(one, restart)),
             *self._cancel(lost),
@@ -289,7 +300,7 @@ class Execution:
 
     def _restart_part(self) -> list[Effect]:
         regional = expect(self._regional, RegionalFailover)
-        restores = self._parts.failover.restored_by_part(self._snapshots.to_restore())
+        restores = self._parts.failover.restored_by_part(self._completed.to_restore())
         incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
         if incompatible is not None:
             return self._fail(incompatible)

@@ -12,8 +12,8 @@ import msgspec
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
-from ..protocol.task_tracking import Attempts, TaskEnds
+from ..protocol.attempts import Attempts
+from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import AnyCause, JobClosed
 from ..vocabulary.effects import Effect, EndJob, Return, Sweep
 from ..vocabulary.ends import STATUS, JobEnd, Status
@@ -33,9 +33,12 @@ from ..vocabulary.stages import (
     Terminating,
 )
 from ..vocabulary.timeouts import RetryFence, RetryTerminate
+from .checkpoints_cleaner import CheckpointsCleaner
 from .closing import close_step, is_settled, requests
+from .completed_checkpoint_store import CompletedCheckpointStore
 from .job_life import JobLife
 from .job_records import Close, JobRecords
+from .task_ends import TaskEnds
 
 
 class JobEnding:
@@ -51,7 +54,9 @@ class JobEnding:
         life: JobLife,
         attempts: Attempts,
         checkpoints: Checkpoints,
-        snapshots: RetainedSnapshots,
+        under_way: UnderWay,
+        completed: CompletedCheckpointStore,
+        cleaner: CheckpointsCleaner,
         ends: TaskEnds,
         records: JobRecords,
     ) -> None:
@@ -61,7 +66,9 @@ class JobEnding:
         self._life = life
         self._attempts = attempts
         self._checkpoints = checkpoints
-        self._snapshots = snapshots
+        self._under_way = under_way
+        self._completed = completed
+        self._cleaner = cleaner
         self._ends = ends
         self._records = records
         self._tasks = tuple(task for task, _, _ in graph.tasks())
@@ -98,7 +105,7 @@ class JobEnding:
     def end_if_settled(self) -> list[Effect]:
         """End once every task has finished and no snapshot's record is being stored."""
         stage = self._life.stage
-        if self._checkpoints.storing:
+        if self._under_way.storing:
             return []
         if isinstance(stage, Closing) and isinstance(stage.step, AwaitingRecords):
             return self._go_on_closing()
@@ -113,7 +120,7 @@ class JobEnding:
         closed = JobClosed(closure.status)
         cancel = Cancel(job=self._job, attempt=self._attempts.newest)
         effects = [
-            *(Return(one, cause=closed) for one in self._checkpoints.commands),
+            *(Return(one, cause=closed) for one in self._under_way.commands),
             *self._checkpoints.abandon(closed),
             *(self._attempts.message_to(task, cancel) for task in self._tasks),
         ]
@@ -129,7 +136,7 @@ class JobEnding:
     def _go_on_closing(self) -> list[Effect]:
         """The decision is durable.  So must be every record that was being stored before it."""
         stage = expect(self._life.stage, Closing)
-        if self._checkpoints.storing:
+        if self._under_way.storing:
             self._life.enter(msgspec.structs.replace(stage, step=AwaitingRecords()))
             return []
         stage = msgspec.structs.replace(stage, step=Settling(self._covered(), self._writers))
@@ -138,10 +145,10 @@ class JobEnding:
 
     def _covered(self) -> Covered:
         """The sealed transactions that must be committed."""
-        newest = self._snapshots.to_restore()
-        if newest is not None and self._snapshots.knows_all:
+        newest = self._completed.to_restore()
+        if newest is not None and self._completed.knows_all:
             return CoveredUpTo(newest.checkpoint)
-        return MayBeCovered() if self._records.had_snapshot or not self._snapshots.knows_all else NothingCovered()
+        return MayBeCovered() if self._records.had_snapshot or not self._completed.knows_all else NothingCovered()
 
     def on_answered(self, event: Answered) -> list[Effect]:
         stage = self._life.stage
@@ -154,16 +161,16 @@ class JobEnding:
         return [*effects, *self._end(stage.closure.status, stage.closure.cause)]
 
     def _end(self, status: Status, cause: AnyCause | None = None) -> list[Effect]:
-        newest, knows_all = self._snapshots.to_restore(), self._snapshots.knows_all
+        newest, knows_all = self._completed.to_restore(), self._completed.knows_all
         over = JobClosed(status)
-        sweep: list[Effect] = [Sweep(self._snapshots.files)] if self._records.took_over and knows_all else []
-        unanswered = [*(event.command for event in self.waiting_commands()), *self._checkpoints.commands]
+        sweep: list[Effect] = [Sweep(self._completed.files)] if self._records.took_over and knows_all else []
+        unanswered = [*(event.command for event in self.waiting_commands()), *self._under_way.commands]
         self._life.enter(Ended())
         return [
             *self._checkpoints.abandon(over),
-            *self._checkpoints.discard_leftovers(),
+            *self._cleaner.discard_leftovers(),
             *sweep,
-            *(self._checkpoints.clear_logs(()) if knows_all else ()),
+            *(self._cleaner.clear_logs(()) if knows_all else ()),
             *(Return(command, cause=over) for command in unanswered),
             EndJob(status, newest.checkpoint if newest else None, cause),
         ]

@@ -5,16 +5,16 @@ What follows a save is a value, so that it can be read and compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
-from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
-from ..protocol.task_tracking import Attempts
+from ..job.config import Config
+from ..protocol.attempts import Attempts
+from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SaveJob
 from ..vocabulary.events import Closure, CompletedSnapshot, JobRecord
 from ..vocabulary.ids import AttemptId, CheckpointId
+from .completed_checkpoint_store import CompletedCheckpointStore
 
 
 class DeployAll(msgspec.Struct, frozen=True):
@@ -54,11 +54,22 @@ Then = DeployAll | DeployPart | TriggerCheckpoint | Perform | Close
 class JobRecords:
     """The versions of one job's record, and what follows each of them."""
 
-    def __init__(self, job: int, attempts: Attempts, checkpoints: Checkpoints, snapshots: RetainedSnapshots) -> None:
+    def __init__(
+        self,
+        job: int,
+        config: Config,
+        *,
+        attempts: Attempts,
+        checkpoints: Checkpoints,
+        under_way: UnderWay,
+        completed: CompletedCheckpointStore,
+    ) -> None:
         self._job = job
+        self._config = config
         self._attempts = attempts
         self._checkpoints = checkpoints
-        self._snapshots = snapshots
+        self._under_way = under_way
+        self._completed = completed
         self.took_over = False
         """another coordinator saved a record before"""
         self._version = 0
@@ -71,10 +82,6 @@ class JobRecords:
         self._version = record.version
         self.had_snapshot = record.had_snapshot
 
-    def expect_snapshot(self) -> None:
-        """A checkpoint is about to complete."""
-        self.had_snapshot = True
-
     def save(self, then: Then, closure: Closure | None = None) -> list[Effect]:
         """Make the record durable, and go on only then."""
         self._version += 1
@@ -84,7 +91,7 @@ class JobRecords:
             attempt=self._attempts.newest,
             next_checkpoint=self._checkpoints.next_id,
             version=self._version,
-            had_snapshot=self.had_snapshot or bool(self._snapshots.all),
+            had_snapshot=self.had_snapshot or bool(self._completed.all),
             closure=closure,
         )
         return [SaveJob(record)]
@@ -92,7 +99,12 @@ class JobRecords:
     def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
         return self.save(TriggerCheckpoint(checkpoint))
 
-    def save_before(self, effects: Sequence[Effect]) -> list[Effect]:
+    def save_before_completion(self, effects: list[Effect]) -> list[Effect]:
+        """These effects may complete a checkpoint.  A later coordinator cannot restore what was in this one's memory
+        (ABS-14), and must know that from the record before any commit follows from the snapshot."""
+        if not self._config.memory or not self._under_way.storing or self.had_snapshot:
+            return effects
+        self.had_snapshot = True
         return self.save(Perform(tuple(effects)))
 
     def saved(self, version: int) -> Then | None:

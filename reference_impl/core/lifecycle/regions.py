@@ -19,7 +19,7 @@ import msgspec
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..protocol.task_tracking import Attempts, TaskEnds
+from ..protocol.attempts import Attempts
 from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SendToTask, SetTimer
 from ..vocabulary.errors import expect
@@ -31,6 +31,7 @@ from ..vocabulary.stages import AwaitingRecord, PartialFailover, Renumbered, Sta
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay
 from .deployment import Deployment
 from .job_life import JobLife
+from .task_ends import TaskEnds
 
 
 def regions(graph: JobGraph) -> list[tuple[TaskId, ...]]:

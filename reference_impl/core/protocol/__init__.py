@@ -16,14 +16,16 @@ ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpo
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
                                     CheckpointCoordinator._after_abort
 ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
-                                    Checkpoints._awaiting, Checkpoints._reject (late, or of an older attempt)
+                                    Checkpoints._awaiting
+                                    ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.refused (late, or of an
+                                    older attempt)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_stored,
                                     CheckpointCoordinator._notify
 ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py: InputTask.current_snapshot
                                     source.py: SourceTask.unkeyed_state    checkpoints.py: Checkpoints._record_of
                                     ../decisions/compatibility.py: refusal (a record that lacks a state)
 ABS-6  failure and recovery         ../lifecycle/execution.py: Execution.on_lost, Execution.deploy
-                                    task.py: Task.restore    task_tracking.py: Attempts
+                                    task.py: Task.restore    attempts.py: Attempts
                                     sink.py: TransactionalSink.on_restored (fences former attempts)
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
                                     source.py: SourceTask._read, SourceTask.restore (at-most-once saves its

@@ -23,20 +23,19 @@ from ..vocabulary.causes import (
     AnyCause,
     CheckpointsFailed,
     Declined,
-    NeededForRecovery,
     NotStored,
     StopFailed,
     TimedOut,
 )
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.ends import JobEnd
-from ..vocabulary.events import RecordStored, StoreFailed
+from ..vocabulary.events import CompletedSnapshot, RecordStored, StoreFailed
 from ..vocabulary.ids import CheckpointId, TaskId
-from ..vocabulary.messages import Ack, Complete, Decline, Terminate
-from ..vocabulary.stages import Listing, Stage
-from ..vocabulary.timeouts import CheckpointInterval, CheckpointTimeout, MinimumPause, RetryTerminateTasks
-from .checkpoints import Checkpoints, Pending, RetainedSnapshots
-from .task_tracking import Attempts, TaskEnds
+from ..vocabulary.messages import Ack, Complete, Decline
+from ..vocabulary.stages import Stage
+from ..vocabulary.timeouts import CheckpointInterval, CheckpointTimeout, MinimumPause
+from .attempts import Attempts
+from .checkpoints import Checkpoints, Pending, UnderWay
 
 
 class Life(Protocol):
@@ -57,18 +56,40 @@ class Life(Protocol):
 class DurableRecord(Protocol):
     """The job's record, which is durable before what it says is acted on (ABS-6)."""
 
-    had_snapshot: bool
-    """some checkpoint has completed or is about to (ABS-14)"""
-
-    def expect_snapshot(self) -> None:
-        """A checkpoint is about to complete."""
-        ...
-
     def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
         """Trigger the checkpoint once its id is durable."""
         ...
 
-    def save_before(self, effects: Sequence[Effect]) -> list[Effect]: ...
+    def save_before_completion(self, effects: list[Effect]) -> list[Effect]:
+        """These effects complete a checkpoint, or do nothing of that kind."""
+        ...
+
+
+class Completed(Protocol):
+    """The complete checkpoints of the job."""
+
+    @property
+    def latest(self) -> CompletedSnapshot | None: ...
+
+    @property
+    def oldest(self) -> CheckpointId | None:
+        """The oldest one whose input the sources' logs have to keep (ABS-15)."""
+        ...
+
+    @property
+    def logs_from(self) -> CheckpointId | None:
+        """The oldest one whose in-flight data may be needed (UNA-2)."""
+        ...
+
+
+class Failures(Protocol):
+    """How many checkpoints have failed in a row (ABS-3)."""
+
+    def completed(self) -> None: ...
+
+    def failed(self, checkpoint: CheckpointId, cause: AnyCause) -> bool:
+        """Whether more have failed now than the job tolerates."""
+        ...
 
 
 class Restarts(Protocol):
@@ -83,6 +104,32 @@ class Restarts(Protocol):
         ...
 
     def clear_logs(self) -> list[Effect]: ...
+
+
+class InputEnds(Protocol):
+    """Which tasks have come to the end of their input (FIN-1)."""
+
+    @property
+    def all_input_has_ended(self) -> bool: ...
+
+    @property
+    def some_input_has_ended(self) -> bool: ...
+
+    @property
+    def finished(self) -> tuple[TaskId, ...]: ...
+
+
+class FinishingTasks(Protocol):
+    """The tasks that finish while others go on (FIN-1)."""
+
+    def order(self, complete: Pending) -> list[Effect]:
+        """Order the tasks to finish whose whole work a complete checkpoint covers."""
+        ...
+
+    @property
+    def leaving(self) -> tuple[TaskId, ...]:
+        """They were ordered to finish, or have finished."""
+        ...
 
 
 class JobsEnd(Protocol):
@@ -109,8 +156,11 @@ class CheckpointCoordinator:
         *,
         attempts: Attempts,
         checkpoints: Checkpoints,
-        snapshots: RetainedSnapshots,
-        ends: TaskEnds,
+        under_way: UnderWay,
+        completed: Completed,
+        failures: Failures,
+        ends: InputEnds,
+        finishing: FinishingTasks,
         life: Life,
         records: DurableRecord,
         execution: Restarts,
@@ -124,8 +174,11 @@ class CheckpointCoordinator:
         self._parts = parts
         self._attempts = attempts
         self._checkpoints = checkpoints
-        self._snapshots = snapshots
+        self._under_way = under_way
+        self._completed = completed
+        self._failures = failures
         self._ends = ends
+        self._finishing = finishing
         self._life = life
         self._records = records
         self._execution = execution
@@ -155,9 +208,9 @@ class CheckpointCoordinator:
     def _situation(self) -> Situation:
         return Situation(
             stage=self._life.stage,
-            is_ending=self._checkpoints.is_ending,
+            is_ending=self._under_way.is_ending,
             is_open=self.may_trigger_any,
-            latest=self._snapshots.latest,
+            latest=self._completed.latest,
             finished=self._ends.finished,
         )
 
@@ -181,7 +234,7 @@ class CheckpointCoordinator:
 
     def trigger_checkpoint(self, checkpoint: CheckpointId) -> list[Effect]:
         """A checkpoint's id is durable: trigger it."""
-        pending = self._checkpoints.pending.get(checkpoint)
+        pending = self._under_way.pending.get(checkpoint)
         if pending is None or pending.attempt != self._attempts.newest:
             return []
         if self._put_off is None:
@@ -191,21 +244,14 @@ class CheckpointCoordinator:
 
     def on_ack(self, message: Ack) -> list[Effect]:
         """A task's snapshot is durable.  With the last one the record is written."""
-        if not self._checkpoints.pending and isinstance(self._life.stage, Listing):
-            return []  # its checkpoint may be complete; if not, `Sweep` deletes the state once the snapshots are listed
-        effects = self._checkpoints.acknowledge(message)
-        if self._config.memory and self._checkpoints.storing and not self._records.had_snapshot:
-            # A later coordinator cannot restore what was in this one's memory (ABS-14), and must know that from the
-            # job's record before any commit follows from the snapshot.
-            self._records.expect_snapshot()
-            return self._records.save_before(effects)
-        return effects
+        return self._records.save_before_completion(self._checkpoints.acknowledge(message))
 
     # -- a checkpoint is complete (ABS-4) ------------------------------------------------
 
     def on_stored(self, event: RecordStored) -> list[Effect]:
         """The record is durable: the checkpoint is complete."""
         complete, effects = self._checkpoints.stored(event.checkpoint)
+        self._failures.completed()
         effects.extend(self._execution.clear_logs())
         if complete.command is not None:
             effects.append(Return(complete.command, event.checkpoint))
@@ -221,59 +267,25 @@ class CheckpointCoordinator:
 
     def _notify(self, complete: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
-        ordered_before = self._ends.ordered_to_finish
-        ordered_now = (
-            [] if self._checkpoints.is_ending else self._ends.order_to_finish(complete.ended, complete.checkpoint)
-        )
-        being_stored = self._checkpoints.being_stored
+        orders = self._finishing.order(complete)
         news = Complete(
             job=self._job,
             attempt=self._attempts.newest,
             checkpoint=complete.checkpoint,
-            oldest=self._snapshots.oldest(being_stored),
-            logs_from=self._snapshots.logs_from(being_stored),
+            oldest=self._completed.oldest,
+            logs_from=self._completed.logs_from,
         )
-        finishing = (*ordered_before, *ordered_now, *self._ends.finished)
-        going_on = [task for task in self._tasks if task not in finishing]
-        notified: list[Effect] = [self._attempts.message_to(task, news) for task in going_on]
-        if not ordered_now:
-            return notified
-        return [*notified, *self._terminate_tasks(ordered_now), *(() if ordered_before else self._remind())]
-
-    def _terminate_tasks(self, tasks: Sequence[TaskId]) -> list[Effect]:
-        covered_by, newest = self._ends.ordered_to_finish, self._attempts.newest
-        orders = [(task, Terminate(job=self._job, attempt=newest, checkpoint=covered_by[task])) for task in tasks]
-        return [self._attempts.message_to(task, order) for task, order in orders]
-
-    def terminate_tasks_again(self, timeout: RetryTerminateTasks) -> list[Effect]:
-        """Send the order again until each task has reported that it has finished: a message may be lost."""
-        if not self._ends.ordered_to_finish or not self._life.runs_at_least_in_part:
-            return []
-        return [*self._terminate_tasks(tuple(self._ends.ordered_to_finish)), *self._remind()]
-
-    def _remind(self) -> list[Effect]:
-        return self._parts.ending.reminders(RetryTerminateTasks(), self._config.retry_us)
-
-    # -- a user deletes a snapshot (SNAP-3) ----------------------------------------------
-
-    def delete(self, command: int, checkpoint: CheckpointId) -> list[Effect]:
-        """Delete a snapshot, unless the job would restore it after a failure.
-
-        The answer is the same if the snapshot is not there: a user repeats a command whose answer was lost.
-        """
-        restored = self._snapshots.to_restore()
-        if not self._parts.cleanup.may_be_deleted(checkpoint, restored.checkpoint if restored is not None else None):
-            return [Return(command, cause=NeededForRecovery(checkpoint))]
-        return [*self._checkpoints.delete(checkpoint), *self._execution.clear_logs(), Return(command, checkpoint)]
+        going_on = [task for task in self._tasks if task not in self._finishing.leaving]
+        return [*(self._attempts.message_to(task, news) for task in going_on), *orders]
 
     # -- a checkpoint is given up (ABS-4) ------------------------------------------------
 
     def on_decline(self, message: Decline) -> list[Effect]:
-        pending = self._checkpoints.pending.get(message.checkpoint)
+        pending = self._under_way.pending.get(message.checkpoint)
         return self._abort(pending, Declined(message.task, message.reason)) if pending else []
 
     def on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
-        pending = self._checkpoints.pending.get(timeout.checkpoint)
+        pending = self._under_way.pending.get(timeout.checkpoint)
         return self._abort(pending, TimedOut()) if pending else []
 
     def on_store_failed(self, event: StoreFailed) -> list[Effect]:
@@ -291,10 +303,10 @@ class CheckpointCoordinator:
             effects.append(Return(pending.command, cause=cause))
         if not self._life.all_tasks_run or pending.attempt != self._attempts.newest:
             return effects
-        self._checkpoints.count_failure(pending.checkpoint, cause)
+        too_many = self._failures.failed(pending.checkpoint, cause)
         if pending.ending is not None and pending.ending.by_command:
             return [*effects, *self._execution.fail_over(StopFailed(cause))]
-        if self._checkpoints.more_failed_than_tolerated:
+        if too_many:
             return [*effects, *self._execution.fail_over(CheckpointsFailed(cause))]
         return effects
 
@@ -305,7 +317,7 @@ class CheckpointCoordinator:
 
     def _finish(self) -> list[Effect]:
         """All input is processed: take the final checkpoint."""
-        if self._checkpoints.is_ending:
+        if self._under_way.is_ending:
             return []
         if not self._config.rewinds or self._config.settles_at_finish:
             return self._ending.terminate(None, JobEnd.FINISH)

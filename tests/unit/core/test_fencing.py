@@ -68,9 +68,9 @@ def test_nothing_that_a_task_of_another_job_sends_is_taken(kind: type[Control]) 
     job, untouched = (CoordinatorRig(job=2).up() for _ in range(2))
     for each in (job, untouched):
         each.trigger()
-    before = job.machine.stage, dict(job.machine.checkpoints.pending)
+    before = job.machine.stage, dict(job.machine.under_way.pending)
     assert job.feed(Received(message(kind, 1, job.machine.attempts.newest))) == []
-    assert (job.machine.stage, job.machine.checkpoints.pending) == before
+    assert (job.machine.stage, job.machine.under_way.pending) == before
     assert job.ended(SOURCE, SINK) == untouched.ended(SOURCE, SINK) == [], "nor has it been told that op-0 has ended"
     assert job.ack(1) == untouched.ack(1)
     assert job.stored(1) == untouched.stored(1)
@@ -83,7 +83,7 @@ def test_what_an_acknowledgement_of_another_job_carries_is_discarded() -> None:
     for task in TASKS:
         late = msgspec.structs.replace(message(Ack, 1, job.machine.attempts.newest), task=task, handle=handle(1, task))
         assert job.feed(Received(late)) == [Discard((handle(1, task),))]
-    (pending,) = job.machine.checkpoints.pending.values()
+    (pending,) = job.machine.under_way.pending.values()
     assert pending.acknowledged == {}
 
 

@@ -54,10 +54,10 @@ def test_whoever_goes_on_alone_from_a_savepoint_finds_what_came_since() -> None:
             spilling="continuous", alignment="unaligned", failover=failover, concurrent_checkpoints=2
         ).up()
         job.savepoint(1)
-        assert job.machine.snapshots.logs_from(job.machine.checkpoints.being_stored) == 1
+        assert job.machine.completed.logs_from == 1
         job.trigger()
         job.ack(2)
-        assert job.machine.snapshots.logs_from(job.machine.checkpoints.being_stored) == oldest, failover
+        assert job.machine.completed.logs_from == oldest, failover
 
 
 def test_the_logs_of_one_that_recovered_locally_are_those_of_the_attempt_of_all() -> None:

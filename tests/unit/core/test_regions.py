@@ -214,12 +214,12 @@ def test_no_checkpoint_is_taken_while_a_part_is_missing() -> None:
     job = rig().up()
     job.lose("sink-1")
     assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()]
-    assert not job.machine.checkpoints.pending
+    assert not job.machine.under_way.pending
     job.again()
     assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()]
     assert timers(job.running(*B)) == [CheckpointInterval()]
     job.trigger()
-    assert list(job.machine.checkpoints.pending) == [1]
+    assert list(job.machine.under_way.pending) == [1]
 
 
 def test_a_command_waits_until_the_region_is_up() -> None:
@@ -341,7 +341,7 @@ def test_a_new_coordinator_restarts_everything() -> None:
     (save,) = of(SaveJob, job.timer(RestartDelay()))
     successor = rig()
     successor.start(save.record)
-    successor.listed(*job.machine.snapshots.all)
+    successor.listed(*job.machine.completed.all)
     assert numbers(successor.saved()) == dict.fromkeys((*A, *B), 3)
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cutproof.reference_impl.core.protocol.task_tracking import (
-    Attempts,
+from cutproof.reference_impl.core.lifecycle.task_ends import (
     CountsAsFinished,
     InputProcessed,
     InputToCome,
@@ -16,6 +15,7 @@ from cutproof.reference_impl.core.protocol.task_tracking import (
     TaskEnd,
     TaskEnds,
 )
+from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel
 from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS

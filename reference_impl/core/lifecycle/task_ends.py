@@ -1,73 +1,27 @@
-"""The tasks as their coordinator knows them: the numbers of their attempts, and how far each has come to its end.
+"""How tasks finish one by one, while the others go on (FIN-1, FIN-3, FIN-8).
 
-Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.4, restarts
-the whole dataflow after a failure.  Each such deployment has a number here, and so has each deployment of a part of it.
-By the numbers everybody recognises what is of the past (ABS-6).  They increase over jobs and coordinators.
-
-How tasks finish is from FLIP-147 ("Support Checkpoints After Tasks Finished"; its post, "Revise the Process of
-Finishing").  A task runs until all its input has ended.  It may finish once a complete checkpoint covers all its work
-(FIN-1).  Then it commits, finishes, and says so (FIN-3).  It counts as finished when every task that sends to it does
-(FIN-8): the report of a sender may be late or lost, and a snapshot must not have a task as finished, and its sender as
-running.
+This is from FLIP-147 ("Support Checkpoints After Tasks Finished"; its post, "Revise the Process of Finishing").  A task
+runs until all its input has ended.  It may finish once a complete checkpoint covers all its work (FIN-1).  Then it
+commits, finishes, and says so (FIN-3).  It counts as finished when every task that sends to it does (FIN-8): the report
+of a sender may be late or lost, and a snapshot must not have a task as finished, and its sender as running.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
+from ..decisions.finishing import Ending
+from ..job.config import Config
 from ..job.topology import JobGraph
-from ..vocabulary.effects import SendToTask
-from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
-from ..vocabulary.messages import ToTask
-
-
-class Attempts:
-    """The numbers of one job's tasks.  Tasks that a partial failover did not restart keep an older one."""
-
-    def __init__(self, latest: AttemptId, *, channels_stay: bool) -> None:
-        """`latest` is the number of the latest attempt so far.  `channels_stay`: a task that restarts alone gets the
-        channels that were there (UNA-4)."""
-        self.newest = latest
-        self._whole = latest
-        self._channels_stay = channels_stay
-        self._older: dict[TaskId, AttemptId] = {}
-
-    def take_over(self, latest: AttemptId) -> None:
-        """Another coordinator has counted so far."""
-        self.newest = latest
-
-    def begin(self, survivors: Iterable[TaskId] = ()) -> None:
-        """Give a new number to all tasks but the survivors."""
-        self._older = {task: self.of(task) for task in survivors}
-        self.newest = AttemptId(self.newest + 1)
-
-    def deployed_as_a_whole(self) -> AttemptId:
-        """All tasks are ordered to start, with new channels."""
-        self._whole = self.newest
-        return self._whole
-
-    @property
-    def whole(self) -> AttemptId:
-        """The newest attempt in which all tasks started."""
-        return self._whole
-
-    def of(self, task: TaskId) -> AttemptId:
-        return self._older.get(task, self.newest)
-
-    def within(self, attempt: AttemptId, task: TaskId) -> AttemptId:
-        """The attempt number of a task in a checkpoint that was taken under `attempt`."""
-        return self._older.get(task, attempt)
-
-    def channels_of(self, task: TaskId) -> AttemptId:
-        """The attempt to which a task's input channels belong."""
-        return self._whole if self._channels_stay else self.of(task)
-
-    def message_to(self, task: TaskId, message: ToTask) -> SendToTask:
-        """A message of the newest attempt, to a task that may have an older number."""
-        attempt = self._older.get(task)
-        return SendToTask(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
+from ..protocol.attempts import Attempts
+from ..protocol.checkpoints import Pending, UnderWay
+from ..vocabulary.effects import Effect
+from ..vocabulary.ids import CheckpointId, TaskId
+from ..vocabulary.messages import Terminate
+from ..vocabulary.timeouts import RetryTerminateTasks
+from .job_life import JobLife
 
 
 class InputToCome(msgspec.Struct, frozen=True):
@@ -175,3 +129,54 @@ class TaskEnds:
                 self._enter(task, CountsAsFinished())
                 return task, end.rests_on
         return None
+
+
+class FinishingTasks:
+    """The orders to finish, which are repeated until each task has reported that it has finished."""
+
+    def __init__(
+        self,
+        job: int,
+        config: Config,
+        ending: Ending,
+        *,
+        attempts: Attempts,
+        under_way: UnderWay,
+        ends: TaskEnds,
+        life: JobLife,
+    ) -> None:
+        self._job = job
+        self._retry_us = config.retry_us
+        self._ending = ending
+        self._attempts = attempts
+        self._under_way = under_way
+        self._ends = ends
+        self._life = life
+
+    @property
+    def leaving(self) -> tuple[TaskId, ...]:
+        return (*self._ends.ordered_to_finish, *self._ends.finished)
+
+    def order(self, complete: Pending) -> list[Effect]:
+        """A checkpoint is complete: order those tasks to finish whose whole work it covers.  If the job is about to
+        end, all tasks are soon ordered to."""
+        if self._under_way.is_ending:
+            return []
+        some_before = bool(self._ends.ordered_to_finish)
+        tasks = self._ends.order_to_finish(complete.ended, complete.checkpoint)
+        return [*self._orders(tasks), *(self._remind() if tasks and not some_before else ())]
+
+    def _orders(self, tasks: Sequence[TaskId]) -> list[Effect]:
+        covered_by, newest = self._ends.ordered_to_finish, self._attempts.newest
+        orders = [(task, Terminate(job=self._job, attempt=newest, checkpoint=covered_by[task])) for task in tasks]
+        return [self._attempts.message_to(task, order) for task, order in orders]
+
+    def order_again(self, timeout: RetryTerminateTasks) -> list[Effect]:
+        """A message may be lost."""
+        ordered = self._ends.ordered_to_finish
+        if not ordered or not self._life.runs_at_least_in_part:
+            return []
+        return [*self._orders(tuple(ordered)), *self._remind()]
+
+    def _remind(self) -> list[Effect]:
+        return self._ending.reminders(RetryTerminateTasks(), self._retry_us)

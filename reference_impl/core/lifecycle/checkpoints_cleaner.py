@@ -1,0 +1,113 @@
+"""What becomes of the states that no checkpoint needs: they are discarded, and never one that somebody needs (ABS-4).
+
+The papers do not say when a snapshot may be deleted.  Here a snapshot of a task is discarded when its checkpoint is
+subsumed, given up, or deleted by its user, and when it is acknowledged for a checkpoint that nobody waits for.  One
+that was not acknowledged may still be written.  So it is a *leftover*, and is discarded again after each checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..decisions.parts import Parts
+from ..extensions.shared_files import SharedFiles
+from ..job.config import Config
+from ..protocol.checkpoints import Pending, UnderWay
+from ..vocabulary.effects import ClearLogs, Discard, Effect
+from ..vocabulary.events import CompletedSnapshot, all_of, files_needed
+from ..vocabulary.ids import CheckpointId, Handle
+from ..vocabulary.messages import Ack
+from .completed_checkpoint_store import CompletedCheckpointStore
+
+
+class CheckpointsCleaner:
+    """What is to be discarded of one job's checkpoints."""
+
+    def __init__(
+        self, config: Config, parts: Parts, under_way: UnderWay, completed: CompletedCheckpointStore, files: SharedFiles
+    ) -> None:
+        self._config = config
+        self._parts = parts
+        self._under_way = under_way
+        self._completed = completed
+        self._files = files
+        self._leftovers: dict[Handle, None] = {}
+        """what may have been written for checkpoints that were given up"""
+        self._still_needed: dict[Handle, None] = {}
+        """the last states of finished tasks that are of no retained checkpoint, but needed by one"""
+
+    # -- of checkpoints under way ----------------------------------------------------
+
+    def may_be_left(self, handle: Handle) -> None:
+        self._leftovers[handle] = None
+
+    def took(self, ack: Ack, *, savepoint: bool) -> None:
+        for handle in self._parts.completion.unwanted(ack, savepoint=savepoint, taken=True):
+            self.may_be_left(handle)
+
+    def refused(self, ack: Ack) -> list[Effect]:
+        """Discard a state that no pending checkpoint wants, unless a complete one holds it."""
+        if self._completed.holds(ack.handle):
+            return []
+        if any(ack.handle in one.pending.acknowledged.values() for one in self._under_way.storing):
+            return []
+        self._leftovers.pop(ack.handle, None)
+        handles = tuple(self._parts.completion.unwanted(ack, savepoint=False, taken=False))
+        if handles and ack.files:
+            handles = (*handles, *self._files.given_up(ack.files))
+        return [Discard(handles)] if handles else []
+
+    def given_up(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
+        """Discard what is acknowledged, and remember what may still be written."""
+        self._leftovers.update(dict.fromkeys(missing))
+        deletable = (*pending.acknowledged.values(), *self._files.given_up(all_of(pending.files)))
+        return [Discard(deletable)] if deletable else []
+
+    def discard_leftovers(self) -> list[Effect]:
+        """Discard what may have been written for checkpoints that were given up.
+
+        The same handles are discarded again after each checkpoint: a task that was out of reach may write late.
+        """
+        still_needed, self._still_needed = self._still_needed, {}
+        unneeded = (*self._unneeded(still_needed), *self._files.unneeded())
+        effects: list[Effect] = [Discard(unneeded)] if unneeded else []
+        if self._leftovers:
+            effects.append(Discard(tuple(self._leftovers), with_files=self._files.in_use))
+        return effects
+
+    # -- of complete ones ------------------------------------------------------------
+
+    def subsumed(self, snapshots: Sequence[CompletedSnapshot]) -> list[Effect]:
+        return [self._discard(snapshot) for snapshot in snapshots]
+
+    def _discard(self, snapshot: CompletedSnapshot) -> Effect:
+        self._files.let_go(files_needed(snapshot))
+        return Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint)
+
+    def delete(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Delete a snapshot, and the files that no other one needs; nothing if it is not there (any more)."""
+        if (snapshot := self._completed.remove(checkpoint)) is None:
+            return []
+        self._files.let_go(files_needed(snapshot))
+        handles = self._unneeded(snapshot.handles.values())
+        return self._parts.cleanup.deletion(snapshot, (*handles, *self._files.unneeded()))
+
+    def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
+        """Those of these handles that may be discarded now; the others once no record refers to them."""
+        unneeded, needed = self._completed.unneeded(handles)
+        self._still_needed.update(dict.fromkeys(needed))
+        return unneeded
+
+    # -- of persistent channels --------------------------------------------------------
+
+    def clear_logs(self, living: Iterable[str]) -> list[Effect]:
+        """Delete logs of persistent channels that nobody needs (UNA-2).
+
+        A log is needed while a snapshot refers to it, while an acknowledged state of a pending one does, and while its
+        attempt lives.
+        """
+        if not self._config.keeps_logs:
+            return []
+        kept = [log for record in self._completed.all_and_stored for log in record.logs]
+        kept += [log for one in self._under_way.pending.values() for logs in one.logs.values() for log in logs]
+        return [ClearLogs(tuple(dict.fromkeys(kept)), tuple(living))]

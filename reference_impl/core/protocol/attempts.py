@@ -1,0 +1,63 @@
+"""The numbers of attempts, by which everybody recognises what is of the past (ABS-6).
+
+Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.4, restarts
+the whole dataflow after a failure.  Each such deployment has a number here, and so has each deployment of a part of it.
+The numbers increase over jobs and coordinators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ..vocabulary.effects import SendToTask
+from ..vocabulary.ids import AttemptId, TaskId
+from ..vocabulary.messages import ToTask
+
+
+class Attempts:
+    """The numbers of one job's tasks.  Tasks that a partial failover did not restart keep an older one."""
+
+    def __init__(self, latest: AttemptId, *, channels_stay: bool) -> None:
+        """`latest` is the number of the latest attempt so far.  `channels_stay`: a task that restarts alone gets the
+        channels that were there (UNA-4)."""
+        self.newest = latest
+        self._whole = latest
+        self._channels_stay = channels_stay
+        self._older: dict[TaskId, AttemptId] = {}
+
+    def take_over(self, latest: AttemptId) -> None:
+        """Another coordinator has counted so far."""
+        self.newest = latest
+
+    def begin(self, survivors: Iterable[TaskId] = ()) -> None:
+        """Give a new number to all tasks but the survivors."""
+        self._older = {task: self.of(task) for task in survivors}
+        self.newest = AttemptId(self.newest + 1)
+
+    def deployed_as_a_whole(self) -> AttemptId:
+        """All tasks are ordered to start, with new channels."""
+        self._whole = self.newest
+        return self._whole
+
+    @property
+    def whole(self) -> AttemptId:
+        """The newest attempt in which all tasks started."""
+        return self._whole
+
+    def of(self, task: TaskId) -> AttemptId:
+        return self._older.get(task, self.newest)
+
+    def within(self, attempt: AttemptId, task: TaskId) -> AttemptId:
+        """The attempt number of a task in a checkpoint that was taken under `attempt`."""
+        return self._older.get(task, attempt)
+
+    def channels_of(self, task: TaskId) -> AttemptId:
+        """The attempt to which a task's input channels belong."""
+        return self._whole if self._channels_stay else self.of(task)
+
+    def message_to(self, task: TaskId, message: ToTask) -> SendToTask:
+        """A message of the newest attempt, to a task that may have an older number."""
+        attempt = self._older.get(task)
+        return SendToTask(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
