@@ -19,10 +19,10 @@ from itertools import groupby
 
 import msgspec
 
+from ..core.job.split_log import COPY_BITS, OFFSET_BITS, SplitLog
 from ..core.job.topology import JobGraph, OperatorSpec, key_group, owner
 from ..core.operators.operators import Operator
 from ..core.operators.watermarks import END_OF_TIME
-from ..core.protocol.source import COPY_BITS, OFFSET_BITS, SplitLog
 from ..core.vocabulary.errors import EngineError, Refused
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Record

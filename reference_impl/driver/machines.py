@@ -12,9 +12,9 @@ from ..core.extensions.building import TaskBuilder
 from ..core.extensions.direct_sink import Identity
 from ..core.job.config import Config
 from ..core.job.routing import Output
+from ..core.job.split_log import SplitLog
 from ..core.job.task_spec import TaskSpec
 from ..core.job.topology import JobGraph, OperatorSpec, Wire
-from ..core.protocol.source import SplitLog
 from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised
 from ..core.vocabulary.errors import EngineError

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from .. import observed as o
+from ..core.job.split_log import place_of
 from ..core.operators.watermarks import END_OF_TIME
-from ..core.protocol.source import SourceTask, place_of
+from ..core.protocol.source import SourceTask
 from ..core.protocol.task import NO_CHECKPOINT, Task
 from ..core.vocabulary import effects as e
 from ..core.vocabulary.causes import AnyCause, SplitTaken, raised

@@ -14,9 +14,9 @@ from .. import observed as o
 from ..core.decisions.parts import Parts
 from ..core.extensions.direct_sink import Identity
 from ..core.job.config import Config
+from ..core.job.split_log import SplitLog
 from ..core.job.topology import JobGraph
 from ..core.lifecycle.coordinator import Coordinator
-from ..core.protocol.source import SplitLog
 from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost

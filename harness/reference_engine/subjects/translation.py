@@ -15,10 +15,10 @@ from ....properties.model import workload as described
 from ....properties.model.stages import COMMITTERS
 from ....properties.model.workload import SINK, Topology, Workload
 from ....reference_impl.core.job.config import Config
+from ....reference_impl.core.job.split_log import SplitLog
 from ....reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ....reference_impl.core.operators import broadcast, bursts, folding, holding, retractions, windows
 from ....reference_impl.core.operators import operators as engine
-from ....reference_impl.core.protocol.source import SplitLog
 from ....reference_impl.driver.settings import Settings
 from ...scenario.bounds import LIMIT_STEPS
 from ...scenario.model import Engine, Resume, Scenario

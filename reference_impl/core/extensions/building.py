@@ -8,21 +8,25 @@ from ..backends.keyed_state import FiledState
 from ..backends.opening import Opener, open_state
 from ..decisions.parts import Parts
 from ..job.config import Config
+from ..job.split_log import SplitLog
 from ..job.task_spec import TaskSpec
 from ..job.topology import EventTime
 from ..operators.operators import Operator
 from ..protocol.input_task import InputTask, Work
 from ..protocol.sink import TransactionalSink
-from ..protocol.source import SourceTask, SplitLog
+from ..protocol.source import SourceTask
 from .committing import Committer, CommitterBehind, GlobalCommitter
 from .direct_sink import DirectSink, Identity
 from .event_time import InputEventTime, SourceEventTime, TimedWork
 from .filed_work import FiledWork
+from .log_trimming import LogTrimming
 from .operator_work import OperatorWork
 from .persistent import Ledger
 from .reading import Reading
 from .snapshot_files import SnapshotFiles
 from .split_reader import SplitReader
+from .store_requests import Requests
+from .transaction_names import NewNames, PooledIds
 from .unaligned import Unaligned
 
 
@@ -43,14 +47,18 @@ class TaskBuilder:
         files, in_flight = self._files(), self._in_flight(spec)
         reading = Reading(spec, self._parts, files)
         time = SourceEventTime(event_time, self._parts.watermarks) if event_time is not None else None
-        return SourceTask(spec, self._config, self._parts, logs, bounded, time, reading, files, in_flight)
+        return SourceTask(
+            spec, self._config, self._parts, logs, bounded, time, reading, files, in_flight, None, self._trimming()
+        )
 
     def split_reader(self, spec: TaskSpec, logs: Sequence[SplitLog], bounded: bool = True) -> SourceTask:
         """A source to which an enumerator assigns its splits."""
         files, in_flight = self._files(), self._in_flight(spec)
         reading = Reading(spec, self._parts, files)
         splits = SplitReader(self._parts.enumerating, logs)
-        return SourceTask(spec, self._config, self._parts, (), bounded, None, reading, files, in_flight, splits)
+        return SourceTask(
+            spec, self._config, self._parts, (), bounded, None, reading, files, in_flight, splits, self._trimming()
+        )
 
     # -- tasks with inputs -----------------------------------------------------------
 
@@ -58,9 +66,9 @@ class TaskBuilder:
         state = operator.state = self._open_state(spec, operator.layout, self._config, self._parts)
         if not isinstance(state, FiledState):
             work = OperatorWork(spec, operator)
-            return InputTask(*self._task(spec, work, work), operator=work, timers=work, mailbox=work)
+            return InputTask(*self._task(spec, work, work), operator=work, timers=work)
         filed = FiledWork(spec, operator, state)
-        return InputTask(*self._task(spec, filed, filed), operator=filed, timers=filed, mailbox=filed, compacting=filed)
+        return InputTask(*self._task(spec, filed, filed), operator=filed, timers=filed)
 
     def two_phase(self, spec: TaskSpec) -> InputTask:
         """A two-phase operator: in the middle of a job, it commits the rows that it passes on (FIN-3).
@@ -73,30 +81,37 @@ class TaskBuilder:
         final checkpoint.  With `one-by-one` it emits the end only when it has committed and finishes, so that each task
         waits for a checkpoint of its own.
         """
-        return self._sink(spec, TransactionalSink(passes_on=True), holds_end=self._config.finishing == "one-by-one")
+        return self._sink(spec, passes_on=True, holds_end=self._config.finishing == "one-by-one")
 
     def transactional_sink(self, spec: TaskSpec) -> InputTask:
-        return self._sink(spec, TransactionalSink())
+        return self._sink(spec)
 
     def writer(self, spec: TaskSpec) -> InputTask:
         """A transactional sink with a committer behind it."""
-        return self._sink(spec, TransactionalSink(CommitterBehind()))
+        return self._sink(spec, CommitterBehind())
 
-    def _sink(self, spec: TaskSpec, sink: TransactionalSink, *, holds_end: bool = False) -> InputTask:
-        return InputTask(*self._task(spec, sink), mailbox=sink, client=sink, transactions=sink, holds_end=holds_end)
+    def _sink(
+        self,
+        spec: TaskSpec,
+        behind: CommitterBehind | None = None,
+        *,
+        passes_on: bool = False,
+        holds_end: bool = False,
+    ) -> InputTask:
+        names = (PooledIds if self._config.pooled_ids else NewNames)(spec, self._parts.naming)
+        sink = TransactionalSink(names, Requests(), behind, passes_on=passes_on)
+        return InputTask(*self._task(spec, sink), transactions=sink, holds_end=holds_end)
 
     def direct_sink(self, spec: TaskSpec, identity: Identity | None) -> InputTask:
-        sink = DirectSink(identity)
-        return InputTask(*self._task(spec, sink), client=sink)
+        return InputTask(*self._task(spec, DirectSink(identity)))
 
     def committer(self, spec: TaskSpec) -> InputTask:
-        return self._committing(spec, Committer(spec))
+        work = Committer(spec)
+        return InputTask(*self._task(spec, work), transactions=work)
 
     def global_committer(self, spec: TaskSpec) -> InputTask:
-        return self._committing(spec, GlobalCommitter(spec))
-
-    def _committing(self, spec: TaskSpec, work: Committer | GlobalCommitter) -> InputTask:
-        return InputTask(*self._task(spec, work), client=work, transactions=work, committables=work)
+        work = GlobalCommitter(spec)
+        return InputTask(*self._task(spec, work), transactions=work, publishes=True)
 
     def _task(
         self, spec: TaskSpec, work: Work, timed: TimedWork | None = None
@@ -111,6 +126,9 @@ class TaskBuilder:
     def _files(self) -> SnapshotFiles:
         """A user may ask for a savepoint of any format, whatever that of checkpoints."""
         return SnapshotFiles(self._parts.naming, self._parts.increments)
+
+    def _trimming(self) -> LogTrimming | None:
+        return LogTrimming() if self._config.trims_logs else None
 
     def _in_flight(self, spec: TaskSpec) -> Unaligned | None:
         """None: all barriers wait their turn, and no channel is persistent."""

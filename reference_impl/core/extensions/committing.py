@@ -24,20 +24,21 @@ can redistribute them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..decisions.commits import Verdict
 from ..job.task_spec import TaskSpec
-from ..protocol.input_task import InputTask
-from ..protocol.sink import Requests
+from ..protocol.input_task import Handler, InputTask
 from ..protocol.task import NO_CHECKPOINT
 from ..vocabulary.effects import Effect
 from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import Answered
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Committable, Record, Settled
+from ..vocabulary.messages import Committable, EndOfPartition, Record, Settled
 from ..vocabulary.state import Sealed, TaskState, as_kept, read_back
+from ..vocabulary.timeouts import RetryRequest
 from ..vocabulary.transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
+from .store_requests import Requests
 
 
 def _handle(sealed: Sealed) -> Committable:
@@ -123,7 +124,6 @@ class Committer:
     """It commits what its writer sealed, once the checkpoint is complete."""
 
     task: InputTask
-    publishes = False
 
     def __init__(self, spec: TaskSpec) -> None:
         self._held = Committables()
@@ -134,19 +134,16 @@ class Committer:
     def sealed(self) -> Sequence[Sealed]:
         return self._held.sealed
 
+    def also_takes(self) -> Mapping[type, Handler]:
+        return {Committable: self.on_committable, Answered: self.on_answered, RetryRequest: self.repeat}
+
     # -- committables ----------------------------------------------------------------
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         raise ProtocolViolated(f"{self.task.spec.task} takes no records")
 
-    def on_committable(self, committable: Committable) -> list[Effect]:
+    def on_committable(self, committable: Committable, channel: int) -> list[Effect]:
         self._held.add(committable)
-        return []
-
-    def on_settled(self, settled: Settled, channel: int) -> list[Effect]:
-        raise ProtocolViolated(f"nothing commits before {self.task.spec.task}")
-
-    def on_partition_ended(self, channel: int) -> list[Effect]:
         return []
 
     # -- commits ---------------------------------------------------------------------
@@ -185,8 +182,8 @@ class Committer:
         self._announced = level
         return self.task.broadcast(Settled(level))
 
-    def repeat(self, number: int) -> list[Effect]:
-        return self._held.requests.repeated(number)
+    def repeat(self, timeout: RetryRequest) -> list[Effect]:
+        return self._held.requests.repeated(timeout.number)
 
     # -- state -----------------------------------------------------------------------
 
@@ -229,7 +226,6 @@ class GlobalCommitter:
     """One subtask: it publishes what all committers of a checkpoint have made final, in one step."""
 
     task: InputTask
-    publishes = True
 
     def __init__(self, spec: TaskSpec) -> None:
         self._held = Committables()
@@ -248,12 +244,21 @@ class GlobalCommitter:
             return max([held.notified, *(one.checkpoint for one in held.sealed)])
         return self.task.parts.global_committing.up_to(tuple(self._settled.values()), held.notified)
 
+    def also_takes(self) -> Mapping[type, Handler]:
+        return {
+            Committable: self.on_committable,
+            Settled: self.on_settled,
+            EndOfPartition: self.on_partition_ended,
+            Answered: self.on_answered,
+            RetryRequest: self.repeat,
+        }
+
     # -- committables ----------------------------------------------------------------
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         raise ProtocolViolated(f"{self.task.spec.task} takes no records")
 
-    def on_committable(self, committable: Committable) -> list[Effect]:
+    def on_committable(self, committable: Committable, channel: int) -> list[Effect]:
         self._held.add(committable)
         return []
 
@@ -261,7 +266,7 @@ class GlobalCommitter:
         self._settled[channel] = max(self._settled[channel], settled.checkpoint)
         return self._go_on()
 
-    def on_partition_ended(self, channel: int) -> list[Effect]:
+    def on_partition_ended(self, end: EndOfPartition, channel: int) -> list[Effect]:
         del self._settled[channel]
         return self._go_on()
 
@@ -286,8 +291,8 @@ class GlobalCommitter:
     def _go_on(self) -> list[Effect]:
         return [*self._publish(), *self._finish_if_settled()]
 
-    def repeat(self, number: int) -> list[Effect]:
-        return self._held.requests.repeated(number)
+    def repeat(self, timeout: RetryRequest) -> list[Effect]:
+        return self._held.requests.repeated(timeout.number)
 
     # -- state -----------------------------------------------------------------------
 

@@ -8,17 +8,19 @@ when everything sent before it is in the external store.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 from ..decisions.commits import Verdict, verdict_on
-from ..protocol.input_task import InputTask
-from ..protocol.sink import Requests
+from ..protocol.input_task import Handler, InputTask
 from ..vocabulary.effects import Effect, SnapshotTaken, Transact
 from ..vocabulary.events import Answered
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
 from ..vocabulary.state import TaskState
+from ..vocabulary.timeouts import RetryRequest
 from ..vocabulary.transactions import AnyRequest, Append, Fence, Flush, Outcome, Upsert
+from .store_requests import Requests
 
 
 class Identity(Enum):
@@ -37,6 +39,9 @@ class DirectSink:
         """`identity`: None for a plain sink."""
         self._identity = identity
         self._requests = Requests()
+
+    def also_takes(self) -> Mapping[type, Handler]:
+        return {Answered: self.on_answered, RetryRequest: self.repeat}
 
     def on_restored(self) -> list[Effect]:
         spec = self.task.spec
@@ -75,8 +80,8 @@ class DirectSink:
         effects = self._requests.written_after(self.task, number)
         return [*effects, *self.task.finish()] if self.task.awaits_commits and not self._requests.asked else effects
 
-    def repeat(self, number: int) -> list[Effect]:
-        return self._requests.repeated(number)
+    def repeat(self, timeout: RetryRequest) -> list[Effect]:
+        return self._requests.repeated(timeout.number)
 
     def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
         if self.task.awaits_commits:

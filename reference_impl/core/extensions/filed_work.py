@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..backends.keyed_state import FiledState
 from ..job.task_spec import TaskSpec
 from ..operators.operators import Operator
+from ..protocol.input_task import Handler
 from ..vocabulary.effects import Compact, Effect, MemtableFlushed
+from ..vocabulary.events import Compacted, Ticked
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
 from .operator_work import OperatorWork
@@ -18,14 +22,17 @@ class FiledWork(OperatorWork):
         super().__init__(spec, operator)
         self._state = state
 
+    def also_takes(self) -> Mapping[type, Handler]:
+        return {**super().also_takes(), Compacted: self.on_compacted}
+
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         return self._filed(super().on_record(record, channel))
 
     def on_time(self, time: int) -> list[Effect]:
         return self._filed(super().on_time(time))
 
-    def on_tick(self, now: int) -> list[Effect]:
-        return self._filed(super().on_tick(now))
+    def on_tick(self, event: Ticked) -> list[Effect]:
+        return self._filed(super().on_tick(event))
 
     def on_end(self) -> list[Effect]:
         return self._filed(super().on_end())
@@ -36,7 +43,7 @@ class FiledWork(OperatorWork):
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         return self._filed(super().snapshot(checkpoint))
 
-    def on_compacted(self) -> list[Effect]:
+    def on_compacted(self, event: Compacted) -> list[Effect]:
         self._state.end_compaction()
         return self._filed([])
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -12,10 +11,11 @@ from ..operators.operator_state import Item, Place
 from ..operators.operators import Operator
 from ..operators.timers import Timer
 from ..operators.watermarks import END_OF_TIME
-from ..protocol.input_task import InputTask, WorkFailed
+from ..protocol.input_task import Handler, InputTask, WorkFailed
 from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
 from ..vocabulary.errors import Refused
+from ..vocabulary.events import Mailed, Ticked
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
 from ..vocabulary.state import TaskState
@@ -45,6 +45,9 @@ class OperatorWork:
         """Work with the user function in a wrapper from now on."""
         self.operator = wrapped(self.operator)
 
+    def also_takes(self) -> Mapping[type, Handler]:
+        return {Ticked: self.on_tick, Mailed: self.on_mail}
+
     # -- rows ----------------------------------------------------------------------
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
@@ -73,7 +76,7 @@ class OperatorWork:
         held, self._held = self._held, []
         return self.task.emit(held)
 
-    def on_mail(self, mail: Any) -> list[Effect]:
+    def on_mail(self, event: Mailed) -> list[Effect]:
         return self.release()
 
     def _release_before_barrier(self) -> list[Effect]:
@@ -109,7 +112,8 @@ class OperatorWork:
     def awaits_time(self) -> bool:
         return self.operator.alarms.earliest() is not None
 
-    def on_tick(self, now: int) -> list[Effect]:
+    def on_tick(self, event: Ticked) -> list[Effect]:
+        now = event.now
         if self._asked is not None and self._asked <= now:
             self._asked = None
         fired = self._fire_alarms(now, self.operator.alarms.take(now))

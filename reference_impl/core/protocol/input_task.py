@@ -12,8 +12,8 @@ sink (`extensions.committing`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Protocol
 
 from ..decisions.parts import Parts
 from ..job.config import Config
@@ -28,6 +28,7 @@ from ..vocabulary.events import (
     BarrierOvertook,
     Came,
     Compacted,
+    Event,
     LogsFound,
     Mailed,
     Ticked,
@@ -67,7 +68,7 @@ from .barrier_alignment import (
 )
 from .task import NO_CHECKPOINT, HasFinished, InTransit, SnapshotFormats, StateReader, Task
 
-T = TypeVar("T")
+Handler = Callable[..., list[Effect]]
 
 
 class WorkFailed(Exception):
@@ -83,6 +84,11 @@ class Work(Protocol):
 
     task: InputTask
     """for which it works"""
+
+    def also_takes(self) -> Mapping[type, Handler]:
+        """What it takes besides records: the method for each type of event, of timeout, and of element.  One for an
+        element is told of its channel too; one for `EndOfPartition` follows what the task does itself."""
+        ...
 
     def on_restored(self) -> list[Effect]:
         """The state is restored.  The task takes input from `open_inputs` on, here or later."""
@@ -135,30 +141,6 @@ class ProcessingTimers(Protocol):
         """Some timer is pending."""
         ...
 
-    def on_tick(self, now: int) -> list[Effect]: ...
-
-
-class Compacting(Protocol):
-    """It keeps state in files, which are merged in the background."""
-
-    def on_compacted(self) -> list[Effect]: ...
-
-
-class DeferredWork(Protocol):
-    """It puts work off."""
-
-    def on_mail(self, mail: Any) -> list[Effect]: ...
-
-
-class StoreClient(Protocol):
-    """It sends requests to the external store."""
-
-    def on_answered(self, event: Answered) -> list[Effect]: ...
-
-    def repeat(self, number: int) -> list[Effect]:
-        """It is time to repeat a request."""
-        ...
-
 
 class TransactionHolder(Protocol):
     """It commits transactions when their checkpoint is complete (ABS-11)."""
@@ -169,21 +151,6 @@ class TransactionHolder(Protocol):
         ...
 
     def on_complete(self, checkpoint: CheckpointId) -> list[Effect]: ...
-
-
-class CommittableReceiver(Protocol):
-    """Its input is committables (see `committing`)."""
-
-    publishes: bool
-    """all that it receives are transactions of complete checkpoints"""
-
-    def on_committable(self, committable: Committable) -> list[Effect]: ...
-
-    def on_settled(self, settled: Settled, channel: int) -> list[Effect]: ...
-
-    def on_partition_ended(self, channel: int) -> list[Effect]:
-        """The sender of a channel has finished."""
-        ...
 
 
 class InputTime(Protocol):
@@ -250,21 +217,18 @@ class InputTask(Task):
     EVENTS: ClassVar[dict[type, str]] = Task.EVENTS | {
         Arrived: "on_arrived",
         BarrierOvertook: "_on_barrier_overtook",
-        Answered: "_on_answered",
-        Ticked: "_on_tick",
-        Compacted: "_on_compacted",
+        Answered: "_to_work",
+        Ticked: "_to_work",
+        Compacted: "_to_work",
         Came: "_on_in_flight",
         LogsFound: "_on_in_flight",
     }
 
     __slots__ = (
-        "_client",
-        "_committables",
-        "_compacting",
+        "_also_takes",
         "_elements_in_flight",
         "_event_time",
         "_in_flight_inputs",
-        "_mailbox",
         "_operator",
         "_timers",
         "_transactions",
@@ -292,15 +256,12 @@ class InputTask(Task):
         *,
         operator: OperatorState | None = None,
         timers: ProcessingTimers | None = None,
-        mailbox: DeferredWork | None = None,
-        compacting: Compacting | None = None,
-        client: StoreClient | None = None,
         transactions: TransactionHolder | None = None,
-        committables: CommittableReceiver | None = None,
+        publishes: bool = False,
         holds_end: bool = False,
     ) -> None:
-        """`operator` to `committables`: the work, where it does that too.  `holds_end`: the task sends the end of its
-        data only when it finishes."""
+        """`operator` to `transactions`: the work, where it does that too.  `publishes`: all that it receives are
+        transactions of complete checkpoints.  `holds_end`: it sends the end of its data only when it finishes."""
         super().__init__(spec, config, parts, reading, formats, in_flight)
         self._in_flight_inputs = in_flight
         self._elements_in_flight = in_flight.elements if in_flight is not None else None
@@ -308,14 +269,11 @@ class InputTask(Task):
         work.task = self
         self._operator = operator
         self._timers = timers
-        self._mailbox = mailbox
-        self._compacting = compacting
-        self._client = client
         self._transactions = transactions
-        self._committables = committables
+        self._also_takes = work.also_takes()
         self.holds_end = holds_end
         self.clocked = timers is not None and timers.clocked
-        self.publishes = committables is not None and committables.publishes
+        self.publishes = publishes
         self._unfinished_channels = list(spec.input_channels)
         """channels whose sender has not finished"""
         self._unended = len(spec.input_channels)
@@ -337,10 +295,12 @@ class InputTask(Task):
     def let_go(self) -> None:
         del self.work.task
 
-    def _having(self, ability: T | None, event: object) -> T:
-        if ability is None:
-            raise ProtocolViolated(f"{self.spec.task} takes no {type(event).__name__}")
-        return ability
+    def _handler(self, kind: type) -> Handler:
+        """The work's own, for what only some works take."""
+        handler = self._also_takes.get(kind)
+        if handler is None:
+            raise ProtocolViolated(f"{self.spec.task} takes no {kind.__name__}")
+        return handler
 
     # -- input ---------------------------------------------------------------------
 
@@ -376,9 +336,8 @@ class InputTask(Task):
             effects += in_flight.write_complete(self)
         if not self._unfinished_channels:
             effects += self._signal_triggers()
-        if self._committables is not None:
-            effects += self._committables.on_partition_ended(channel)
-        return effects
+        then = self._also_takes.get(EndOfPartition)
+        return [*effects, *then(end, channel)] if then is not None else effects
 
     # -- barriers ------------------------------------------------------------------
 
@@ -496,29 +455,20 @@ class InputTask(Task):
     def on_timer(self, event: TimerFired) -> list[Effect]:
         timeout = event.timeout
         if isinstance(timeout, RetryRequest):
-            return self._having(self._client, timeout).repeat(timeout.number)
+            return self._handler(RetryRequest)(timeout)
         return super().on_timer(event)
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        return self._having(self._mailbox, event).on_mail(event.mail)
+        return self._to_work(event)
 
-    def _on_answered(self, event: Answered) -> list[Effect]:
-        return self._having(self._client, event).on_answered(event)
-
-    def _on_tick(self, event: Ticked) -> list[Effect]:
-        return self._having(self._timers, event).on_tick(event.now)
-
-    def _on_compacted(self, event: Compacted) -> list[Effect]:
-        return self._having(self._compacting, event).on_compacted()
+    def _to_work(self, event: Event) -> list[Effect]:
+        return self._handler(type(event))(event)
 
     def _on_event_time(self, element: Element, channel: int) -> list[Effect]:
         return self._event_time.step(element, channel, self)
 
-    def _on_committable(self, committable: Committable, channel: int) -> list[Effect]:
-        return self._having(self._committables, committable).on_committable(committable)
-
-    def _on_settled(self, settled: Settled, channel: int) -> list[Effect]:
-        return self._having(self._committables, settled).on_settled(settled, channel)
+    def _hand_over(self, element: Element, channel: int) -> list[Effect]:
+        return self._handler(type(element))(element, channel)
 
     _on_other: ClassVar[Handlers] = Handlers(
         {
@@ -528,8 +478,8 @@ class InputTask(Task):
             CancelBarrier: _on_cancel,
             EndOfData: _on_end_of_data,
             EndOfPartition: _on_partition_ended,
-            Committable: _on_committable,
-            Settled: _on_settled,
+            Committable: _hand_over,
+            Settled: _hand_over,
         }
     )
     """the method for each type of element but records"""

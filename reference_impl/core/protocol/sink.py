@@ -11,17 +11,15 @@ it is in the external store.  Sinks without transactions are in `direct_sink`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import count
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
-from ..decisions.commits import Postponed, Rejected, RetryLater, SealStep, Verdict, verdict_on
-from ..vocabulary.causes import StoreRefused
-from ..vocabulary.effects import Effect, Fail, Mail, SetTimer, SnapshotTaken, Transact
+from ..decisions.commits import Postponed, SealStep, Verdict, verdict_on
+from ..vocabulary.effects import Effect, Mail, SnapshotTaken, Transact
 from ..vocabulary.errors import expect
-from ..vocabulary.events import Answered
+from ..vocabulary.events import Answered, Mailed
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Record
 from ..vocabulary.state import Sealed, Snapshot, TaskState, as_kept, read_back
@@ -38,7 +36,7 @@ from ..vocabulary.transactions import (
     Row,
     Write,
 )
-from .input_task import InputTask
+from .input_task import Handler, InputTask
 from .task import NO_CHECKPOINT
 
 Judge = Callable[[AnyRequest, Outcome], Verdict]
@@ -47,65 +45,34 @@ Settle = Callable[[int, AnyRequest, Outcome], list[Effect]]
 """What is done when a request is settled, by its number."""
 
 
-class Requests:
-    """The requests of one task to the external store: each is repeated until the answer is definite."""
+class StoreRequests(Protocol):
+    """The requests of one task to the external store: each is repeated until the answer is definite; see
+    `store_requests`."""
 
-    def __init__(self) -> None:
-        self._numbers = 0
-        self.asked: dict[int, AnyRequest] = {}
-        """by number: those that have no definite answer yet"""
-        self._unwritten: list[tuple[set[int], CheckpointId, Snapshot]] = []
-        """snapshots, each with the requests for which it waits"""
+    asked: dict[int, AnyRequest]
+    """by number: those that have no definite answer yet"""
 
     def ask(self, request: AnyRequest) -> Transact:
         """A request whose answer is awaited."""
-        transact = self.transact(request)
-        self.asked[self._numbers] = request
-        return transact
+        ...
 
     def transact(self, request: AnyRequest) -> Transact:
         """A request whose answer matters only if it is a refusal."""
-        self._numbers += 1
-        return Transact(self._numbers, request)
+        ...
 
-    def answered(self, event: Answered, task: InputTask, judge: Judge, settle: Settle) -> list[Effect]:
-        request = self.asked.get(event.number)
-        if request is None:
-            refusal = verdict_on(event.outcome)
-            return [_refused(task, refusal)] if isinstance(refusal, Rejected) else []
-        verdict = judge(request, event.outcome)
-        if isinstance(verdict, RetryLater):
-            return [SetTimer(RetryRequest(event.number), task.config.retry_us)]
-        del self.asked[event.number]
-        if isinstance(verdict, Rejected):
-            return [_refused(task, verdict)]
-        return settle(event.number, request, event.outcome)
+    def answered(self, event: Answered, task: InputTask, judge: Judge, settle: Settle) -> list[Effect]: ...
 
-    def repeated(self, number: int) -> list[Effect]:
-        return [Transact(number, self.asked[number])] if number in self.asked else []
+    def repeated(self, number: int) -> list[Effect]: ...
 
     def write_after(
         self, task: InputTask, numbers: set[int], checkpoint: CheckpointId, snapshot: Snapshot
     ) -> list[Effect]:
         """Have a snapshot written when these requests are settled; now, if there are none."""
-        if not numbers:
-            return task.persist_when_complete(checkpoint, snapshot)
-        self._unwritten.append((numbers, checkpoint, snapshot))
-        return []
+        ...
 
     def written_after(self, task: InputTask, number: int) -> list[Effect]:
         """Have the snapshots written for which this request was the last."""
-        effects: list[Effect] = []
-        for numbers, checkpoint, snapshot in self._unwritten:
-            numbers.discard(number)
-            if not numbers:
-                effects.extend(task.persist_when_complete(checkpoint, snapshot))
-        self._unwritten = [waiting for waiting in self._unwritten if waiting[0]]
-        return effects
-
-
-def _refused(task: InputTask, refused: Rejected) -> Fail:
-    return Fail(StoreRefused(task.spec.task, refused.transaction, refused.reason))
+        ...
 
 
 class AwaitingFences(msgspec.Struct, frozen=True):
@@ -145,23 +112,39 @@ class OpenTransaction(msgspec.Struct):
     """that were sent into it"""
 
 
+class TransactionNames(Protocol):
+    """How transactions are named; see `transaction_names`."""
+
+    serial: int
+    """how many the sink has begun, in all its attempts"""
+
+    def next(self, sealed: Sequence[Sealed], last_sealed: CheckpointId) -> OpenTransaction:
+        """The next transaction, under a name that no unfinished one has."""
+        ...
+
+
 class TransactionalSink:
     """Two-phase commit against the external transaction store."""
 
     task: InputTask
 
-    def __init__(self, behind: Behind | None = None, *, passes_on: bool = False) -> None:
+    def __init__(
+        self, names: TransactionNames, requests: StoreRequests, behind: Behind | None = None, *, passes_on: bool = False
+    ) -> None:
         """`behind`: None if the sink itself commits.  `passes_on`: it also emits each row, as an operator does."""
         self.sealed: list[Sealed] = []
         self.current: OpenTransaction | None = None
         self._gathered: list[Row] = []
-        self._serial = 0
+        self._names = names
         self._last_sealed = NO_CHECKPOINT
         self._phase: Phase = AwaitingFences()
         self._behind = behind
         self._passes_on = passes_on
-        self._requests = Requests()
-        self._ask = self._requests.ask
+        self._requests = requests
+        self._ask = requests.ask
+
+    def also_takes(self) -> Mapping[type, Handler]:
+        return {Answered: self.on_answered, RetryRequest: self.repeat, Mailed: self.on_mail}
 
     # -- rows ----------------------------------------------------------------------
 
@@ -185,23 +168,11 @@ class TransactionalSink:
         """Open the next transaction, unless the current one goes on or no rows will come."""
         if self.current is not None or self.task.awaits_commits:
             return []
-        spec, self._serial = self.task.spec, self._serial + 1
-        self.current = self._new_transaction()
+        spec = self.task.spec
+        self.current = self._names.next(self.sealed, self._last_sealed)
         return [
             self._requests.transact(BeginTransaction(writer=spec.task, attempt=spec.attempt, name=self.current.name))
         ]
-
-    def _new_transaction(self) -> OpenTransaction:
-        """The next transaction: its name is a new one, or with pooled ids the first transactional id that no sealed
-        transaction holds, and a new epoch."""
-        spec, naming = self.task.spec, self.task.parts.naming
-        if not self.task.config.pooled_ids:
-            name = naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
-            return OpenTransaction(name)
-        held = [one.pooled_id for one in self.sealed]
-        ids = (naming.pooled_id(spec.job, spec.task, number) for number in count())
-        free = next(one for one in ids if one not in held)
-        return OpenTransaction(naming.pooled(free, spec.attempt, self._serial), free)
 
     def _seal(self, checkpoint: CheckpointId) -> list[Effect]:
         """Seal the open transaction for a checkpoint; an empty one stays open."""
@@ -237,13 +208,13 @@ class TransactionalSink:
             return self._flush()
         return self._seal(checkpoint) if step is SealStep.seal else self._begin_transaction()
 
-    def on_mail(self, mail: Any) -> list[Effect]:
-        steps, checkpoint = mail
+    def on_mail(self, event: Mailed) -> list[Effect]:
+        steps, checkpoint = event.mail
         return [effect for step in steps for effect in self._carry_out(step, checkpoint)]
 
     def describe(self, state: TaskState) -> None:
         state.transactions = as_kept(self.sealed)
-        state.serial = self._serial
+        state.serial = self._names.serial
 
     # -- commit --------------------------------------------------------------------
 
@@ -282,8 +253,9 @@ class TransactionalSink:
             return [*effects, *self._start_writing()]
         return [*effects, *self._finish_if_settled()]
 
-    def repeat(self, number: int) -> list[Effect]:
-        return self._requests.repeated(number)
+    def repeat(self, timeout: RetryRequest) -> list[Effect]:
+        """It is time to repeat a request."""
+        return self._requests.repeated(timeout.number)
 
     def on_end(self) -> list[Effect]:
         """The last data: the final checkpoint commits it; without one it is committed or dropped now (FIN-9)."""
@@ -318,7 +290,7 @@ class TransactionalSink:
 
     def adopt(self, state: TaskState) -> None:
         self.sealed = self.task.parts.sink_recovery.taken_over(read_back(state.transactions))
-        self._serial = state.serial
+        self._names.serial = state.serial
 
     def on_restored(self) -> list[Effect]:
         """Fence older attempts of all writers for which this task is responsible: itself, and those that the job no

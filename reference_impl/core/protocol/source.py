@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
-import msgspec
-
 from ..decisions.parts import Parts
 from ..decisions.tasks import CutStep, PutOff
 from ..job.config import Config
+from ..job.split_log import COPY_BITS, OFFSET_BITS, SplitLog
 from ..job.task_spec import TaskSpec
 from ..vocabulary.causes import InputDiscarded
 from ..vocabulary.effects import Effect, Fail, LoadPositions, Mail, Rest, SavePosition, Trim
@@ -47,25 +46,6 @@ from .task import (
     StateReader,
     Task,
 )
-
-OFFSET_BITS = 32
-COPY_BITS = 8
-
-
-def place_of(origin: int) -> tuple[int, int]:
-    """The split and offset of the input record with this origin."""
-    return origin >> (OFFSET_BITS + COPY_BITS), origin >> COPY_BITS & ((1 << OFFSET_BITS) - 1)
-
-
-class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
-    """A log of (key, value, tag), and the event time of each record, if the input has any; records before offset
-    `begins` have been discarded.  Reading takes a record out of a log that is not rewindable."""
-
-    split: int
-    records: Sequence[tuple[int | None, int | None, int]]
-    times: Sequence[int] = ()
-    begins: int = 0
-    rewindable: bool = True
 
 
 class Assigning(Protocol):
@@ -104,6 +84,18 @@ class SourceTime(Protocol):
     def restore(self, state: TaskState) -> None: ...
 
 
+class LogTrimming(Protocol):
+    """It lets the log discard records that no snapshot needs (ABS-15); see `log_trimming`."""
+
+    def cut(self, checkpoint: CheckpointId, positions: Mapping[int, int]) -> None:
+        """A snapshot was taken, or restored, at these positions."""
+        ...
+
+    def complete(self, oldest: CheckpointId | None) -> list[Effect]:
+        """A checkpoint is complete; `oldest` is the oldest one that may be restored."""
+        ...
+
+
 class SourceTask(Task):
     """Reads its splits in turn, one record a poll."""
 
@@ -122,6 +114,7 @@ class SourceTask(Task):
         formats: SnapshotFormats,
         in_flight: InTransit | None = None,
         assigning: Assigning | None = None,
+        trimming: LogTrimming | None = None,
     ) -> None:
         """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it.
         `assigning`: None if it has `logs` from the beginning."""
@@ -136,8 +129,7 @@ class SourceTask(Task):
         self._aborted: tuple[CheckpointId, ...] = ()
         self.suspended = False
         self._event_time = event_time
-        self._cuts: dict[CheckpointId, dict[int, int]] = {}
-        """by checkpoint that may still be restored: the positions"""
+        self._trimming = trimming
 
     # -- reading -------------------------------------------------------------------
 
@@ -229,8 +221,8 @@ class SourceTask(Task):
         self._next_log = state.turn % len(self._logs) if self._logs else 0
         if self._event_time is not None:
             self._event_time.restore(state)
-        if self.starts_from is not None:
-            self._cuts[self.starts_from] = dict(self.positions)
+        if self._trimming is not None and self.starts_from is not None:
+            self._trimming.cut(self.starts_from, self.positions)
 
     def _running_report(self) -> Running:
         returned = self._assigning.returned if self._assigning is not None else {}
@@ -327,19 +319,13 @@ class SourceTask(Task):
         state = self.unkeyed_state()
         latest = list(self.positions)[self._next_log - 1] if self.positions else None
         state.positions = self.parts.source_cut.positions(self.positions, latest, self.life.after_end)
-        if self.config.trims_logs:
-            self._cuts[checkpoint] = dict(state.positions)
+        if self._trimming is not None:
+            self._trimming.cut(checkpoint, state.positions)
         return self.persist_when_complete(checkpoint, without_keyed_state(state))
 
     def on_complete(self, message: Complete) -> list[Effect]:
-        """Let the log discard records that no snapshot needs: those before the positions of the oldest one that may be
-        restored.  If this source does not know those positions, nothing is discarded."""
         self.formats.complete(message.checkpoint)
-        oldest = message.oldest if self.config.trims_logs else None
-        if oldest is None or oldest not in self._cuts:
-            return []
-        self._cuts = {checkpoint: cut for checkpoint, cut in self._cuts.items() if checkpoint >= oldest}
-        return [Trim(split, offset) for split, offset in self._cuts[oldest].items()]
+        return self._trimming.complete(message.oldest) if self._trimming is not None else []
 
     def on_abort(self, message: Abort) -> list[Effect]:
         """Remember an abort that comes before its trigger.  The trigger then sends a cancel barrier, and takes no

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.batch.execution import RESTARTS, Batch, BatchFailed, BatchResult, TaskReport
+from cutproof.reference_impl.core.job.split_log import SplitLog
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators import holding
 from cutproof.reference_impl.core.operators.operators import (
@@ -24,7 +25,6 @@ from cutproof.reference_impl.core.operators.operators import (
 )
 from cutproof.reference_impl.core.operators.user_functions import Context, Function, Out, Taken, UserOperator
 from cutproof.reference_impl.core.operators.windows import Tumbling
-from cutproof.reference_impl.core.protocol.source import SplitLog
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Record

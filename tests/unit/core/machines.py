@@ -9,10 +9,11 @@ from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.direct_sink import Identity
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.routing import Output
+from cutproof.reference_impl.core.job.split_log import SplitLog
 from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.operators.operators import Map, Operator
 from cutproof.reference_impl.core.protocol.input_task import InputTask
-from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.protocol.source import SourceTask
 from cutproof.reference_impl.core.protocol.task import Task
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Fail, Open, Report, Send, Transact
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd

@@ -16,12 +16,12 @@ from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.routing import Output
+from cutproof.reference_impl.core.job.split_log import SplitLog
 from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.broadcast import Rules
 from cutproof.reference_impl.core.operators.folding import Model
 from cutproof.reference_impl.core.operators.operators import Map
-from cutproof.reference_impl.core.protocol.source import SplitLog
 from cutproof.reference_impl.core.vocabulary.effects import Send
 from cutproof.reference_impl.core.vocabulary.formats import decode, encode
 from cutproof.reference_impl.core.vocabulary.ids import TaskId

@@ -7,11 +7,12 @@ from typing import Any
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.split_log import SplitLog
 from cutproof.reference_impl.core.job.topology import EventTime
 from cutproof.reference_impl.core.operators.operators import FlatMap
 from cutproof.reference_impl.core.operators.watermarks import END_OF_TIME, SplitTimes
 from cutproof.reference_impl.core.operators.windows import Tumbling
-from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.protocol.source import SourceTask
 from cutproof.reference_impl.core.protocol.task import Task
 from cutproof.reference_impl.core.vocabulary.effects import Advanced, Effect, Send, SetTimer
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd

@@ -15,10 +15,10 @@ from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.routing import Output
+from cutproof.reference_impl.core.job.split_log import SplitLog
 from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
 from cutproof.reference_impl.core.operators.operators import Count
-from cutproof.reference_impl.core.protocol.source import SplitLog
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Open, Restored, Send
 from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cutproof.reference_impl.core.job.config import Config
-from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.job.split_log import SplitLog
+from cutproof.reference_impl.core.protocol.source import SourceTask
 from cutproof.reference_impl.core.vocabulary.effects import (
     Effect,
     Fail,

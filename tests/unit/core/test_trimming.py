@@ -7,7 +7,8 @@ import pytest
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
-from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.job.split_log import SplitLog
+from cutproof.reference_impl.core.protocol.source import SourceTask
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Trim
 from cutproof.reference_impl.core.vocabulary.events import Poll
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId

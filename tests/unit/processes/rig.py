@@ -18,9 +18,9 @@ import pytest
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.decisions.tasks import Startup
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.split_log import SplitLog
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.operators import Map
-from cutproof.reference_impl.core.protocol.source import SplitLog
 from cutproof.reference_impl.core.vocabulary.effects import Effect
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.driver.machines import Job
