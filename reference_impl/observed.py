@@ -21,7 +21,7 @@ from .core.vocabulary.errors import expect
 from .core.vocabulary.events import CommandKind, CompletedSnapshot
 from .core.vocabulary.formats import Filed
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from .core.vocabulary.notes import AnyNote
+from .core.vocabulary.status_changes import AnyStatusChange
 from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome
 
 
@@ -181,11 +181,12 @@ class BarrierSent(Observed):
 # -- the coordinator and the stores ------------------------------------------------------------------
 
 
-class Noted(Observed):
-    """The coordinator of a job does something that no message reports."""
+class StatusChanged(Observed, tag="Noted"):
+    """The status of a job, or of one of its checkpoints, has changed at the coordinator.  The tag is the name that
+    journals of saved runs have."""
 
     job: int
-    note: AnyNote
+    change: AnyStatusChange
 
 
 class TaskFailed(Observed):
@@ -532,7 +533,7 @@ AnyObserved = (
     | RecordSent
     | BarrierSent
     | WatermarkSent
-    | Noted
+    | StatusChanged
     | TaskFailed
     | CoordinatorChanged
     | SnapshotStored

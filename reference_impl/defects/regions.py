@@ -32,7 +32,7 @@ class LostIsFinished(Triggering):
 class PartFromNothing(Failover):
     """E12: a restart of the whole job restores the state; a restart of a part of the job begins without state."""
 
-    def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
+    def restored_by_region(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
         self.reached = self.reached or newest is not None
         return None
 

@@ -22,8 +22,14 @@ from ..core.vocabulary.effects import (
 )
 from ..core.vocabulary.events import CompletedSnapshot, Event, TimerFired
 from ..core.vocabulary.ids import AttemptId, TaskId
-from ..core.vocabulary.notes import AnyNote, CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered, Note
 from ..core.vocabulary.stages import Stage
+from ..core.vocabulary.status_changes import (
+    AnyStatusChange,
+    CheckpointAborted,
+    CheckpointAcknowledged,
+    CheckpointTriggered,
+    StatusChange,
+)
 from ..core.vocabulary.timeouts import CheckpointInterval
 from .durable.records import Records, RecordsWorld
 from .durable.sessions import Sessions
@@ -31,7 +37,7 @@ from .durable.spills import Spills
 from .ports import Orders
 from .timers import MachineTimers
 
-POINTS: Mapping[type[Note], str] = {
+POINTS: Mapping[type[StatusChange], str] = {
     CheckpointTriggered: "checkpoint-triggered",
     CheckpointAcknowledged: "checkpoint-acknowledged",
     CheckpointAborted: "checkpoint-aborted",
@@ -85,7 +91,7 @@ class CoordinatorWorld(RecordsWorld, Protocol):
     def freezing(self) -> bool:
         """The run is about to end: no checkpoint is triggered any more."""
 
-    def noted(self, job: int, note: AnyNote) -> None: ...
+    def status_changed(self, job: int, change: AnyStatusChange) -> None: ...
 
     def command_returned(self, effect: Return) -> None: ...
 
@@ -138,12 +144,12 @@ class CoordinatorRunner:
         if self.alive:
             action(self, what)
 
-    def _note(self, note: AnyNote) -> None:
-        point = POINTS.get(type(note))
+    def _status_changed(self, change: AnyStatusChange) -> None:
+        point = POINTS.get(type(change))
         if point is None:
-            self.world.noted(self.machine.job, note)
+            self.world.status_changed(self.machine.job, change)
         elif self.world.points.reach(point, None, "before", self):
-            self.world.noted(self.machine.job, note)
+            self.world.status_changed(self.machine.job, change)
             self.world.points.reach(point, None, "after", self)
 
     handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
@@ -154,7 +160,7 @@ class CoordinatorRunner:
         ClearLogs: lambda self, effect: self.world.spills.clear(effect),
         ListSnapshots: lambda self, effect: self.world.records.list_snapshots(self),
         SetTimer: lambda self, effect: self._timers.set(effect),
-        **dict.fromkeys(get_args(AnyNote), _note),
+        **dict.fromkeys(get_args(AnyStatusChange), _status_changed),
         Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request, 0),
         Return: lambda self, effect: self.world.command_returned(effect),
         EndJob: lambda self, effect: self.world.job_ended(effect),

@@ -21,8 +21,8 @@ from ..core.vocabulary.errors import expect
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
-from ..core.vocabulary.notes import AnyNote
 from ..core.vocabulary.stages import NAMES
+from ..core.vocabulary.status_changes import AnyStatusChange
 from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
 from ..driver.durable.records import Records
@@ -322,8 +322,8 @@ class CoordinatorProcessWorld(ProcessWorld):
 
     # -- news ------------------------------------------------------------------------------
 
-    def noted(self, job: int, note: AnyNote) -> None:
-        self.observer.saw(o.Noted(job, note))
+    def status_changed(self, job: int, change: AnyStatusChange) -> None:
+        self.observer.saw(o.StatusChanged(job, change))
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
         self.observer.saw(o.CheckpointCompleted.of(snapshot))

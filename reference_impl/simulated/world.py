@@ -21,7 +21,7 @@ from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
-from ..core.vocabulary.notes import AnyNote, AttemptStarted, CheckpointAborted, CheckpointTriggered
+from ..core.vocabulary.status_changes import AnyStatusChange, AttemptStarted, CheckpointAborted, CheckpointTriggered
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.durable.records import Records
@@ -412,15 +412,15 @@ class World:
         self.fired(fault, f"the commit of {name}: expired", attempt, o.StruckCommit((name,), "expired"))
         return True
 
-    def noted(self, job: int, note: AnyNote) -> None:
-        if isinstance(note, AttemptStarted):
+    def status_changed(self, job: int, change: AnyStatusChange) -> None:
+        if isinstance(change, AttemptStarted):
             self._attempts += 1
-        elif isinstance(note, CheckpointAborted):
+        elif isinstance(change, CheckpointAborted):
             self.freezing = False  # the files that the checkpoint leaves are deleted when the next one completes
             self._clearing.given_up()
-        elif isinstance(note, CheckpointTriggered) and self._endless:
-            self._at_trigger[note.checkpoint] = self._so_far()
-        self.observer.saw(o.Noted(job, note))
+        elif isinstance(change, CheckpointTriggered) and self._endless:
+            self._at_trigger[change.checkpoint] = self._so_far()
+        self.observer.saw(o.StatusChanged(job, change))
 
     @property
     def attempts(self) -> int:

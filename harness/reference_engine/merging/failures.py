@@ -22,7 +22,7 @@ from ....reference_impl.core.vocabulary.causes import (
 )
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
-from ....reference_impl.core.vocabulary.notes import AttemptStarted, PartRestarted
+from ....reference_impl.core.vocabulary.status_changes import AttemptStarted, RegionRestarted
 from .former_sentences import cause_of
 from .order import Placed, Source
 
@@ -191,8 +191,8 @@ class _Judge:
 
     def _heed(self, one: Placed) -> None:
         entry = one.event
-        if isinstance(entry, o.Noted) and isinstance(entry.note, AttemptStarted):
-            attempt = entry.note.attempt
+        if isinstance(entry, o.StatusChanged) and isinstance(entry.change, AttemptStarted):
+            attempt = entry.change.attempt
             for task in self._parts.get(attempt, (None,)):
                 self._newest[task] = max(self._newest.get(task, 0), attempt)
             self._jobs[attempt] = entry.job
@@ -308,8 +308,8 @@ def _are_alike(one: o.CommandReturned, other: o.CommandReturned) -> bool:
 
 def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
     """For each attempt of a partial failover, the tasks that it restarted; the other tasks keep their attempt."""
-    notes = [one.event.note for one in placed if isinstance(one.event, o.Noted)]
-    return {note.attempt: note.tasks for note in notes if isinstance(note, PartRestarted)}
+    changes = [one.event.change for one in placed if isinstance(one.event, o.StatusChanged)]
+    return {change.attempt: change.tasks for change in changes if isinstance(change, RegionRestarted)}
 
 
 def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:

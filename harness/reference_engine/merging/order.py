@@ -32,7 +32,7 @@ class SinkReadBegan(o.Observed):
     """The beginning of a read of the sink; the merge makes it from the `began` of the read."""
 
 
-NEWS = (o.TaskFailed, o.RunEnded, o.Noted, o.Died, o.CoordinatorChanged, o.JobEnded)
+NEWS = (o.TaskFailed, o.RunEnded, o.StatusChanged, o.Died, o.CoordinatorChanged, o.JobEnded)
 """Events that mean nothing once the harness has ended the run."""
 
 

@@ -17,7 +17,7 @@ from ....properties.model.workload import Row
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import CheckpointId
-from ....reference_impl.core.vocabulary.notes import AttemptStarted
+from ....reference_impl.core.vocabulary.status_changes import AttemptStarted
 from .order import Placed, Source
 
 Named = t.BeginTransaction | t.Write | t.PreCommit | t.Commit | t.Finalise | t.AbortTransaction
@@ -287,6 +287,6 @@ def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]
 
 def _shows(entry: o.Observed) -> int | None:
     """The checkpoint that an entry proves complete by naming it, or None."""
-    if isinstance(entry, o.Noted):
-        return entry.note.restores if isinstance(entry.note, AttemptStarted) else None
+    if isinstance(entry, o.StatusChanged):
+        return entry.change.restores if isinstance(entry.change, AttemptStarted) else None
     return entry.checkpoint if isinstance(entry, o.SnapshotsDeleted | o.JobEnded | o.CommandReturned) else None

@@ -16,7 +16,7 @@ from ....properties.model import history as h
 from ....properties.model.words import plural
 from ....properties.model.workload import SINK
 from ....reference_impl import observed as o
-from ....reference_impl.core.vocabulary import notes as n
+from ....reference_impl.core.vocabulary import status_changes as changes
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId, ends_of, operator_of
 from ....reference_impl.trace import Appendable, ChannelLog
@@ -217,52 +217,54 @@ class Recorder:
 
     # -- the coordinator -----------------------------------------------------------------
 
-    def _noted(self, event: o.Noted) -> None:
-        self._record_note[type(event.note)](self, event.note, event.job)
+    def _status_changed(self, event: o.StatusChanged) -> None:
+        self._record_change[type(event.change)](self, event.change, event.job)
 
-    def _attempt_started(self, note: n.AttemptStarted, job: int) -> None:
-        attempt, restores = note.attempt, note.restores
+    def _attempt_started(self, change: changes.AttemptStarted, job: int) -> None:
+        attempt, restores = change.attempt, change.restores
         self.history.journal.append(
             h.AttemptStarted(
-                order=self.order(), at_us=self.now(), attempt=attempt, job=job, restores=restores, cause=note.cause
+                order=self.order(), at_us=self.now(), attempt=attempt, job=job, restores=restores, cause=change.cause
             )
         )
-        self._show_note("attempt-started", attempt, restores, note.cause)
+        self._show_change("attempt-started", attempt, restores, change.cause)
 
-    def _part_restarted(self, note: n.PartRestarted, job: int) -> None:
+    def _region_restarted(self, change: changes.RegionRestarted, job: int) -> None:
         started = next(entry for entry in reversed(self.history.journal) if isinstance(entry, h.AttemptStarted))
-        started.tasks, started.in_place = list(note.tasks), note.in_place
-        what = "tasks-recovered" if note.in_place else "tasks-restarted"
-        self._show_note(what, note.attempt, note.restores, " ".join(note.tasks))
+        started.tasks, started.in_place = list(change.tasks), change.in_place
+        what = "tasks-recovered" if change.in_place else "tasks-restarted"
+        self._show_change(what, change.attempt, change.restores, " ".join(change.tasks))
 
-    def _attempt_running(self, note: n.AttemptRunning, job: int) -> None:
-        self.history.journal.append(h.AttemptRunning(order=self.order(), at_us=self.now(), attempt=note.attempt))
-        self._show_note("attempt-running", note.attempt, None)
+    def _attempt_running(self, change: changes.AttemptRunning, job: int) -> None:
+        self.history.journal.append(h.AttemptRunning(order=self.order(), at_us=self.now(), attempt=change.attempt))
+        self._show_change("attempt-running", change.attempt, None)
 
-    def _checkpoint_triggered(self, note: n.CheckpointTriggered, job: int) -> None:
+    def _checkpoint_triggered(self, change: changes.CheckpointTriggered, job: int) -> None:
         self.history.journal.append(
             h.CheckpointTriggered(
                 order=self.order(),
                 at_us=self.now(),
-                checkpoint=note.checkpoint,
+                checkpoint=change.checkpoint,
                 job=job,
-                attempt=note.attempt,
-                savepoint=note.savepoint,
+                attempt=change.attempt,
+                savepoint=change.savepoint,
             )
         )
-        self._show_note("checkpoint-triggered", note.attempt, note.checkpoint, "savepoint" if note.savepoint else "")
+        self._show_change(
+            "checkpoint-triggered", change.attempt, change.checkpoint, "savepoint" if change.savepoint else ""
+        )
 
-    def _checkpoint_acknowledged(self, note: n.CheckpointAcknowledged, job: int) -> None:
-        self._show_note("checkpoint-acknowledged", note.attempt, note.checkpoint)
+    def _checkpoint_acknowledged(self, change: changes.CheckpointAcknowledged, job: int) -> None:
+        self._show_change("checkpoint-acknowledged", change.attempt, change.checkpoint)
 
-    def _checkpoint_aborted(self, note: n.CheckpointAborted, job: int) -> None:
-        checkpoint, reason = note.checkpoint, note.reason
+    def _checkpoint_aborted(self, change: changes.CheckpointAborted, job: int) -> None:
+        checkpoint, reason = change.checkpoint, change.reason
         self.history.journal.append(
             h.CheckpointAborted(order=self.order(), at_us=self.now(), checkpoint=checkpoint, reason=reason)
         )
-        self._show_note("checkpoint-aborted", note.attempt, checkpoint, reason)
+        self._show_change("checkpoint-aborted", change.attempt, checkpoint, reason)
 
-    def _show_note(self, what: str, attempt: int, checkpoint: int | None, detail: str = "") -> None:
+    def _show_change(self, what: str, attempt: int, checkpoint: int | None, detail: str = "") -> None:
         if self.detailed:
             self.timed(what, "coordinator", attempt, checkpoint=checkpoint, detail=detail)
 
@@ -542,7 +544,7 @@ class Recorder:
         o.StateRestored: _restored,
         o.InputEnded: _input_ended,
         o.RunEnded: _ended,
-        o.Noted: _noted,
+        o.StatusChanged: _status_changed,
         o.TaskFailed: _task_failed,
         o.CoordinatorChanged: _coordinator_changed,
         o.CommandIssued: _command_issued,
@@ -563,13 +565,13 @@ class Recorder:
         o.Timed: _timed,
     }
 
-    _record_note: ClassVar[Mapping[type[n.Note], Callable[[Any, Any, int], None]]] = {
-        n.AttemptStarted: _attempt_started,
-        n.PartRestarted: _part_restarted,
-        n.AttemptRunning: _attempt_running,
-        n.CheckpointTriggered: _checkpoint_triggered,
-        n.CheckpointAcknowledged: _checkpoint_acknowledged,
-        n.CheckpointAborted: _checkpoint_aborted,
+    _record_change: ClassVar[Mapping[type[changes.StatusChange], Callable[[Any, Any, int], None]]] = {
+        changes.AttemptStarted: _attempt_started,
+        changes.RegionRestarted: _region_restarted,
+        changes.AttemptRunning: _attempt_running,
+        changes.CheckpointTriggered: _checkpoint_triggered,
+        changes.CheckpointAcknowledged: _checkpoint_acknowledged,
+        changes.CheckpointAborted: _checkpoint_aborted,
     }
 
 

@@ -30,10 +30,10 @@ class Failover(Part):
         self, region: tuple[TaskId, ...], tasks: tuple[TaskId, ...], stage: Stage, is_ending: bool
     ) -> tuple[TaskId, ...]:
         """The tasks that restart when a task of a region is lost: the region.  All `tasks` once the job is about to
-        end: a part that has finished would not come back (J21)."""
+        end: a task that has finished would not come back (J21)."""
         return region if isinstance(stage, Working | PartialFailover) and not is_ending else tasks
 
-    def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
-        """The snapshot that a part of the job goes back to: the newest complete checkpoint, as the whole job would.
+    def restored_by_region(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
+        """The snapshot that a region goes back to: the newest complete checkpoint, as the whole job would.
         The tasks that go on commit what was sealed for it (ABS-6)."""
         return newest

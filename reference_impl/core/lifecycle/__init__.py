@@ -1,1 +1,1 @@
-"""How attempts of a job start, fail, restart in part or as a whole, and end."""
+"""How attempts of a job start, fail, restart by region or as a whole, and end."""

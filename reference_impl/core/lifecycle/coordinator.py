@@ -79,7 +79,7 @@ from .completed_checkpoint_store import CompletedCheckpointStore
 from .execution import Execution
 from .job_ending import JobEnding
 from .job_life import JobLife
-from .job_records import Close, DeployAll, DeployPart, JobRecords, Perform, TriggerCheckpoint
+from .job_records import Close, DeployAll, DeployRegion, JobRecords, Perform, TriggerCheckpoint
 from .task_ends import FinishingTasks, TaskEnds
 
 FIRST_ATTEMPT = AttemptId(1)
@@ -223,7 +223,7 @@ class Coordinator:
                 TriggerCheckpoint: lambda then: checkpointing.trigger_checkpoint(then.checkpoint),
                 Perform: lambda then: list(then.effects),
                 DeployAll: execution.deploy,
-                DeployPart: execution.deploy_part,
+                DeployRegion: execution.deploy_region,
                 Close: ending.decided,
             }
         )

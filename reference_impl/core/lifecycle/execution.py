@@ -2,7 +2,7 @@
 
 Carbone et al. (arXiv:1506.08603, section 4.4): after a failure the whole dataflow restarts from the latest complete
 snapshot.  A number is given to each attempt, and is durable before the attempt is deployed.  Each stage of the
-job's life is a type (`stages`).  A restart of a part is in `regions.RegionalFailover`.
+job's life is a type (`stages`).  The restart of a region is in `regions.RegionalFailover`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..vocabulary.causes import (
     AnyCause,
     AttemptFailed,
     NotUpInTime,
-    PartRestarts,
     RecordsUnreadable,
+    RegionRestarts,
     RestartsUsedUp,
     SnapshotsLost,
     Submitted,
@@ -40,7 +40,6 @@ from ..vocabulary.events import (
 )
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Cancel, Running
-from ..vocabulary.notes import AttemptRunning, AttemptStarted
 from ..vocabulary.stages import (
     Deploying,
     Listing,
@@ -48,6 +47,7 @@ from ..vocabulary.stages import (
     Saving,
     Working,
 )
+from ..vocabulary.status_changes import AttemptRunning, AttemptStarted
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay, RetryListing
 from .checkpoint_failure_manager import CheckpointFailureManager
 from .checkpoints_cleaner import CheckpointsCleaner
@@ -55,7 +55,7 @@ from .completed_checkpoint_store import CompletedCheckpointStore
 from .deployment import Deployment
 from .job_ending import JobEnding
 from .job_life import JobLife
-from .job_records import DeployAll, DeployPart, JobRecords
+from .job_records import DeployAll, DeployRegion, JobRecords
 from .regions import RegionalFailover
 from .task_ends import TaskEnds
 
@@ -206,7 +206,7 @@ class Execution:
         return [AttemptRunning(self._attempts.newest)]
 
     def not_up_in_time(self, timeout: DeployTimeout) -> list[Effect]:
-        """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to."""
+        """Some tasks do not run in time: the whole dataflow restarts, even if only a region was to."""
         if self._regional is not None and self._regional.stage is not None:
             waiting = self._regional.waiting
         else:
@@ -227,7 +227,7 @@ class Execution:
             lost = self._regional.lost_with(task, stage, is_ending=self._under_way.is_ending)
             if not lost:
                 return []
-        return self._fail_over_in_part(lost, cause) if len(lost) < len(self._tasks) else self.fail_over(cause)
+        return self._fail_over_region(lost, cause) if len(lost) < len(self._tasks) else self.fail_over(cause)
 
     def fail_over(self, cause: AnyCause) -> list[Effect]:
         """The attempt has failed: give up its pending checkpoints, and start another attempt after a delay.
@@ -263,7 +263,7 @@ class Execution:
         being_stored = [record.checkpoint for record in self._under_way.being_stored]
         must_wait = bool(self._parts.failover.awaited(being_stored))
         if self._regional is not None and self._regional.stage is not None:
-            return self._restart_part() if self._regional.delay_over() and not must_wait else []
+            return self._restart_region() if self._regional.delay_over() and not must_wait else []
         stage = self._life.stage
         if not isinstance(stage, Restarting):
             return []
@@ -275,16 +275,16 @@ class Execution:
         if self._under_way.storing:
             return []
         if self._regional is not None and self._regional.awaits_record:
-            return self._restart_part()
+            return self._restart_region()
         stage = self._life.stage
         return self._start_attempt(stage.cause) if isinstance(stage, Restarting) and not stage.delayed else []
 
-    # -- a part of it fails (`RegionalFailover`) ---------------------------------------
+    # -- a region fails (`RegionalFailover`) ---------------------------------------
 
-    def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
-        """Give up the pending checkpoints, since a part is missing now, and restart that part after a delay."""
+    def _fail_over_region(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
+        """Give up the pending checkpoints, since a region is missing now, and restart it after a delay."""
         regional = expect(self._regional, RegionalFailover)
-        restart, stops = PartRestarts(lost, cause), self._under_way.commands
+        restart, stops = RegionRestarts(lost, cause), self._under_way.commands
         pending = list(self._under_way.pending.values())
         effects = [
             *(effect for one in pending for effect in self._checkpoints.abort(one, restart)),
@@ -298,17 +298,17 @@ class Execution:
             return [*effects, *self._used_up(cause)]
         return [*effects, *regional.begin(lost, cause)]
 
-    def _restart_part(self) -> list[Effect]:
+    def _restart_region(self) -> list[Effect]:
         regional = expect(self._regional, RegionalFailover)
-        restores = self._parts.failover.restored_by_part(self._completed.to_restore())
+        restores = self._parts.failover.restored_by_region(self._completed.to_restore())
         incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
         if incompatible is not None:
             return self._fail(incompatible)
         regional.renumber(restores)
-        return self._records.save(DeployPart(self._attempts.newest))
+        return self._records.save(DeployRegion(self._attempts.newest))
 
-    def deploy_part(self, then: DeployPart) -> list[Effect]:
-        """The new number is durable: order the tasks of the part to start."""
+    def deploy_region(self, then: DeployRegion) -> list[Effect]:
+        """The new number is durable: order the tasks of the region to start."""
         is_due = self._regional is not None and then.attempt == self._attempts.newest
         last = CheckpointId(self._checkpoints.next_id - 1)
         return self._regional.deploy(last) if self._regional is not None and is_due else []

@@ -36,7 +36,7 @@ MAY_FOLLOW: Mapping[type, tuple[type, ...]] = {
     Deploying: (Deploying, Working, Terminating, Restarting, Deciding),
     Working: (Restarting, Delayed, Terminating, Deciding),
     Restarting: (Restarting, Saving, Deciding),
-    # a part of them starts again
+    # a region starts again
     Delayed: (Delayed, AwaitingRecord, Restarting, Deciding),
     AwaitingRecord: (AwaitingRecord, Renumbered, Restarting, Deciding),
     Renumbered: (Starting, Delayed, Restarting, Deciding),
@@ -49,7 +49,8 @@ MAY_FOLLOW: Mapping[type, tuple[type, ...]] = {
     Ended: (),
 }
 """What may follow each place; what may follow itself goes on there.  Two transitions are decisions that the correct
-engine does not take (`decisions.failover`): a loss restarts nothing in Saving, and never only a part in Terminating."""
+engine does not take (`decisions.failover`): a loss restarts nothing in Saving, and never a region alone in
+Terminating."""
 
 
 def place_of(stage: Stage) -> type:

@@ -24,7 +24,7 @@ class DeployAll(msgspec.Struct, frozen=True):
     cause: AnyCause
 
 
-class DeployPart(msgspec.Struct, frozen=True):
+class DeployRegion(msgspec.Struct, frozen=True):
     """Deploy the tasks of a partial failover under this new number."""
 
     attempt: AttemptId
@@ -48,7 +48,7 @@ class Close(msgspec.Struct, frozen=True):
     command: int | None
 
 
-Then = DeployAll | DeployPart | TriggerCheckpoint | Perform | Close
+Then = DeployAll | DeployRegion | TriggerCheckpoint | Perform | Close
 
 
 class JobRecords:

@@ -1,13 +1,13 @@
-"""Partial failover: a part of the dataflow restarts while the rest goes on (FLIP-1: failover by region).
+"""Partial failover: a region of the dataflow restarts while the rest goes on (FLIP-1: failover by region).
 
 A region is a set of tasks that data channels join.  No record goes from one region to
 another, so that a region can go back to the latest complete checkpoint on its own.  Its tasks
 get a new attempt number, and with it a fence of their own.  The other tasks keep their
-number, their state and their open transactions.  No checkpoint is taken meanwhile, since a
-part of it would be missing.  The end of the job concerns all tasks; a failure amid it
+number, their state and their open transactions.  No checkpoint is taken meanwhile, since some
+of its snapshots would be missing.  The end of the job concerns all tasks; a failure amid it
 restarts all of them (`decisions.failover`).
 
-With local recovery only the lost tasks restart (UNA-4; `local_recovery`).
+With local recovery only the lost tasks restart (UNA-4; `local_recovery`).  Then each task is a region of its own here.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ..vocabulary.errors import expect
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, TaskId, task_id
 from ..vocabulary.messages import Deploy
-from ..vocabulary.notes import AttemptStarted, PartRestarted
 from ..vocabulary.stages import AwaitingRecord, PartialFailover, Renumbered, Stage, Starting
+from ..vocabulary.status_changes import AttemptStarted, RegionRestarted
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay
 from .deployment import Deployment
 from .job_life import JobLife
@@ -92,57 +92,57 @@ class RegionalFailover:
     def lost_with(self, task: TaskId, stage: Stage, *, is_ending: bool) -> tuple[TaskId, ...]:
         """The tasks that restart now that this one is lost; none if it is about to restart anyhow."""
         lost = self._parts.failover.lost_with(self.region_of(task), self._tasks, stage, is_ending)
-        part = self.stage
-        if part is None:
+        region = self.stage
+        if region is None:
             return lost
-        if task in part.tasks and not part.has_begun:
+        if task in region.tasks and not region.has_begun:
             return ()
-        return tuple(one for one in self._tasks if one in lost or one in part.tasks)
+        return tuple(one for one in self._tasks if one in lost or one in region.tasks)
 
     @property
     def is_counted(self) -> bool:
-        """A part is about to restart.  Tasks that are lost meanwhile restart with it: that is one restart, not two.
+        """A region is about to restart.  Tasks that are lost meanwhile restart with it: that is one restart, not two.
 
         Once tasks have been ordered to start, the next loss is another restart.  So the number of restarts equals the
         number of attempts started after the first.
         """
-        part = self.stage
-        return part is not None and not part.has_started
+        region = self.stage
+        return region is not None and not region.has_started
 
     def widen(self, lost: tuple[TaskId, ...]) -> bool:
         """Restart more tasks than planned, if their restart has not begun; whether that is so."""
-        part = self.stage
-        if part is None or part.has_begun:
+        region = self.stage
+        if region is None or region.has_begun:
             return False
-        self._life.enter(msgspec.structs.replace(part, tasks=lost))
+        self._life.enter(msgspec.structs.replace(region, tasks=lost))
         return True
 
     def begin(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
-        """Restart a part after a delay."""
+        """Restart a region after a delay."""
         self._life.enter(PartialFailover(lost, cause))
         return [SetTimer(RestartDelay(), self._config.restart_delay_us)]
 
     # -- the restart -----------------------------------------------------------------
 
     def delay_over(self) -> bool:
-        """The restart delay has passed; whether it is that of a part which waited for it."""
-        part = self.stage
-        if part is None or part.has_begun:
+        """The restart delay has passed; whether it is that of a region which waited for it."""
+        region = self.stage
+        if region is None or region.has_begun:
             return False
-        self._life.enter(msgspec.structs.replace(part, step=AwaitingRecord()))
+        self._life.enter(msgspec.structs.replace(region, step=AwaitingRecord()))
         return True
 
     @property
     def awaits_record(self) -> bool:
-        part = self.stage
-        return part is not None and isinstance(part.step, AwaitingRecord)
+        region = self.stage
+        return region is not None and isinstance(region.step, AwaitingRecord)
 
     def renumber(self, restores: CompletedSnapshot | None) -> None:
         """Give the lost tasks a new number.  What the coordinator knows of their state follows from the checkpoint
         that they restore."""
         stage = expect(self.stage, PartialFailover)
         self._attempts.begin(survivors=[task for task in self._tasks if task not in stage.tasks])
-        self._ends.begin_part(stage.tasks, self._deployment.finished_before(restores))
+        self._ends.begin_region(stage.tasks, self._deployment.finished_before(restores))
         self._life.enter(msgspec.structs.replace(stage, step=Renumbered(restores)))
 
     def deploy(self, last: CheckpointId) -> list[Effect]:
@@ -157,7 +157,7 @@ class RegionalFailover:
         orders = self._deployment.orders(stage.tasks, attempt, restores, suspends=False)
         return [
             AttemptStarted(attempt, checkpoint, str(stage.cause)),
-            PartRestarted(attempt, checkpoint, stage.tasks, self._is_local),
+            RegionRestarted(attempt, checkpoint, stage.tasks, self._is_local),
             *((self._in_place(order, last) for order in orders) if self._is_local else orders),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
         ]
@@ -171,15 +171,15 @@ class RegionalFailover:
 
     @property
     def waiting(self) -> tuple[TaskId, ...]:
-        """The tasks of the part that have been ordered to start, and do not run yet."""
-        part = self.stage
-        return part.step.waiting if part is not None and isinstance(part.step, Starting) else ()
+        """The tasks of the region that have been ordered to start, and do not run yet."""
+        region = self.stage
+        return region.step.waiting if region is not None and isinstance(region.step, Starting) else ()
 
     def runs(self, task: TaskId) -> bool:
-        """A task runs; whether the whole part does now."""
-        part = self.stage
-        if part is None or not isinstance(part.step, Starting) or not part.step.waiting:
+        """A task runs; whether the whole region does now."""
+        region = self.stage
+        if region is None or not isinstance(region.step, Starting) or not region.step.waiting:
             return False
-        left = tuple(one for one in part.step.waiting if one != task)
-        self._life.enter(msgspec.structs.replace(part, step=Starting(part.step.restores, left)))
+        left = tuple(one for one in region.step.waiting if one != task)
+        self._life.enter(msgspec.structs.replace(region, step=Starting(region.step.restores, left)))
         return not left

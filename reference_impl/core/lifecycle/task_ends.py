@@ -64,14 +64,14 @@ class TaskEnds:
 
     def begin(self, finished: Sequence[TaskId]) -> None:
         """An attempt begins; `finished` are those that had finished in the snapshot that it restores."""
-        self.begin_part(self._tasks, finished)
+        self.begin_region(self._tasks, finished)
 
-    def begin_part(self, part: Sequence[TaskId], finished: Sequence[TaskId]) -> None:
-        """A part begins again, from a snapshot in which `finished` tasks had finished."""
-        for task in part:
+    def begin_region(self, region: Sequence[TaskId], finished: Sequence[TaskId]) -> None:
+        """A region begins again, from a snapshot in which `finished` tasks had finished."""
+        for task in region:
             self._enter(task, InputToCome())
         for task in finished:
-            if task in part:
+            if task in region:
                 self._enter(task, CountsAsFinished())
 
     def _enter(self, task: TaskId, end: TaskEnd) -> None:

@@ -33,8 +33,8 @@ from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.formats import CANONICAL, Format
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
-from ..vocabulary.notes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
 from ..vocabulary.state import LastStates, TaskState
+from ..vocabulary.status_changes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
 from .attempts import Attempts
 
 

@@ -281,8 +281,8 @@ class AttemptFailed(Cause):
     cause: AnyCause
 
 
-class PartRestarts(Cause):
-    """Only these tasks restart."""
+class RegionRestarts(Cause, tag="PartRestarts"):
+    """Only these tasks restart.  The tag is the name that journals have."""
 
     tasks: tuple[TaskId, ...]
     cause: AnyCause
@@ -368,7 +368,7 @@ AnyCause = (
     | NotStored
     | Subsumed
     | AttemptFailed
-    | PartRestarts
+    | RegionRestarts
     | JobClosed
     | NoCoordinator
     | CoordinatorDied
@@ -388,7 +388,7 @@ def raised(error: Exception) -> EngineRaised:
 def root(cause: AnyCause) -> AnyCause:
     """What a chain of causes began with."""
     while isinstance(
-        cause, TaskFailed | AttemptFailed | PartRestarts | StopFailed | CheckpointsFailed | RestartsUsedUp
+        cause, TaskFailed | AttemptFailed | RegionRestarts | StopFailed | CheckpointsFailed | RestartsUsedUp
     ):
         cause = cause.last if isinstance(cause, RestartsUsedUp) else cause.cause
     return cause
@@ -483,7 +483,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     NotStored: lambda one: one.detail,
     Subsumed: lambda one: f"subsumed by checkpoint {one.by}",
     AttemptFailed: lambda one: f"the attempt failed: {one.cause}",
-    PartRestarts: lambda one: f"{', '.join(one.tasks)} restart: {one.cause}",
+    RegionRestarts: lambda one: f"{', '.join(one.tasks)} restart: {one.cause}",
     JobClosed: lambda one: f"the job is {one.status.value}",
     NeededForRecovery: lambda one: f"after a failure the job would restore checkpoint {one.checkpoint}",
     NoCoordinator: lambda one: "no coordinator answers",

@@ -46,24 +46,24 @@ REWRITTEN_BEHIND = 1 << 14
 _NAME = re.compile(r"(\d{8})(?:\.(\d{4}))?")
 
 
-class Note(msgspec.Struct, frozen=True, array_like=True, tag=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Base of what stands in a file."""
 
 
-class Began(Note, frozen=True):
+class Began(Entry, frozen=True):
     """Determinants below `trimmed` are not needed; `restored`: by input, how many elements were put back into it."""
 
     trimmed: int
     restored: dict[int, int]
 
 
-class Took(Note, frozen=True):
-    """Determinants, behind those of the notes before."""
+class Took(Entry, frozen=True):
+    """Determinants, behind those of the entries before."""
 
     determinants: tuple[Determinant, ...]
 
 
-class Stood(Note, frozen=True):
+class Stood(Entry, frozen=True):
     """Where in the order a snapshot was taken, or (None) the task began."""
 
     checkpoint: CheckpointId | None
@@ -102,27 +102,27 @@ class DiskDeterminants(DurableDeterminants):
             self._is_superseded = True
             return
         sync_folders(folder, top)
-        for note in _newest(folder, attempt):
-            self._take_up(note)
+        for entry in _newest(folder, attempt):
+            self._take_up(entry)
         self.durable = self.end
         self._begin()
 
-    def _take_up(self, note: Began | Took | Stood) -> None:
-        if isinstance(note, Began):
-            self._trimmed = note.trimmed
-            self.restored.update(note.restored)
-        elif isinstance(note, Took):
-            self._determinants.extend(note.determinants)
+    def _take_up(self, entry: Began | Took | Stood) -> None:
+        if isinstance(entry, Began):
+            self._trimmed = entry.trimmed
+            self.restored.update(entry.restored)
+        elif isinstance(entry, Took):
+            self._determinants.extend(entry.determinants)
         else:
-            self._places[note.checkpoint] = note.place
+            self._places[entry.checkpoint] = entry.place
 
     def _begin(self) -> None:
         """Go on in a new file, with everything that is still needed; then delete the older files."""
         self._generation += 1
         began = [Began(self._trimmed, self.restored), Took(tuple(self._determinants))]
-        notes: list[Note] = [*began, *(Stood(checkpoint, place) for checkpoint, place in self._places.items())]
+        entries: list[Entry] = [*began, *(Stood(checkpoint, place) for checkpoint, place in self._places.items())]
         path = self._folder / f"{self._attempt:08}.{self._generation:04}"
-        data = framed(notes)
+        data = framed(entries)
         temporary = path.with_suffix(".new")
         try:
             temporary.write_bytes(data)
@@ -197,10 +197,10 @@ class DiskDeterminants(DurableDeterminants):
             self._begin()
         return place
 
-    def _append(self, notes: Sequence[Note]) -> None:
-        if not notes or self._file is None or self._is_superseded:
+    def _append(self, entries: Sequence[Entry]) -> None:
+        if not entries or self._file is None or self._is_superseded:
             return
-        remaining = memoryview(framed(notes))
+        remaining = memoryview(framed(entries))
         self._length += len(remaining)
         while remaining:
             remaining = remaining[os.write(self._file, remaining) :]

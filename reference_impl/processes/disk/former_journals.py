@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.vocabulary import notes as n
+from ...core.vocabulary import status_changes as changes
 
 
 def as_today(entry: list[Any]) -> tuple[int, list[Any]]:
@@ -30,11 +30,11 @@ def _snapshot(fields: list[Any]) -> list[Any]:
 
 
 def _noted(fields: list[Any]) -> list[Any]:
-    """A note was a word with fields that all notes had."""
+    """A change was a word with fields that all changes had."""
     if isinstance(fields[0], int):
         return fields
     what, checkpoint, attempt, job, detail, *rest = fields
-    return [job, msgspec.to_builtins(_NOTES[what](checkpoint, attempt, detail, tuple(*rest)))]
+    return [job, msgspec.to_builtins(_STATUS_CHANGES[what](checkpoint, attempt, detail, tuple(*rest)))]
 
 
 _FIELDS: Mapping[str, Callable[[list[Any]], list[Any]]] = {
@@ -44,14 +44,14 @@ _FIELDS: Mapping[str, Callable[[list[Any]], list[Any]]] = {
 }
 """by event: its fields today"""
 
-_NOTES: Mapping[str, Callable[[Any, Any, str, tuple[Any, ...]], n.Note]] = {
-    "attempt-started": lambda restores, attempt, cause, _: n.AttemptStarted(attempt, restores, cause),
-    "tasks-restarted": lambda restores, attempt, _, tasks: n.PartRestarted(attempt, restores, tasks, False),
-    "tasks-recovered": lambda restores, attempt, _, tasks: n.PartRestarted(attempt, restores, tasks, True),
-    "attempt-running": lambda checkpoint, attempt, detail, tasks: n.AttemptRunning(attempt),
-    "checkpoint-triggered": lambda checkpoint, attempt, detail, _: n.CheckpointTriggered(
+_STATUS_CHANGES: Mapping[str, Callable[[Any, Any, str, tuple[Any, ...]], changes.StatusChange]] = {
+    "attempt-started": lambda restores, attempt, cause, _: changes.AttemptStarted(attempt, restores, cause),
+    "tasks-restarted": lambda restores, attempt, _, tasks: changes.RegionRestarted(attempt, restores, tasks, False),
+    "tasks-recovered": lambda restores, attempt, _, tasks: changes.RegionRestarted(attempt, restores, tasks, True),
+    "attempt-running": lambda checkpoint, attempt, detail, tasks: changes.AttemptRunning(attempt),
+    "checkpoint-triggered": lambda checkpoint, attempt, detail, _: changes.CheckpointTriggered(
         checkpoint, attempt, detail == "savepoint"
     ),
-    "checkpoint-acknowledged": lambda checkpoint, attempt, *_: n.CheckpointAcknowledged(checkpoint, attempt),
-    "checkpoint-aborted": lambda checkpoint, attempt, reason, _: n.CheckpointAborted(checkpoint, attempt, reason),
+    "checkpoint-acknowledged": lambda checkpoint, attempt, *_: changes.CheckpointAcknowledged(checkpoint, attempt),
+    "checkpoint-aborted": lambda checkpoint, attempt, reason, _: changes.CheckpointAborted(checkpoint, attempt, reason),
 }

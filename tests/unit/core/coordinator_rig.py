@@ -50,8 +50,8 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     InputEnded,
     Running,
 )
-from cutproof.reference_impl.core.vocabulary.notes import Note
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.status_changes import StatusChange
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RestartDelay, Timeout
 from cutproof.reference_impl.core.vocabulary.transactions import Done, NoAnswer
 
@@ -270,9 +270,12 @@ def cancels(attempt: int) -> list[SendToTask]:
     return [SendToTask(task, Cancel(job=1, attempt=AttemptId(attempt))) for task in TASKS]
 
 
-def notes(effects: list[Effect]) -> list[tuple[type[Note], int | None]]:
-    """The type of each note, and the checkpoint that it is about or that is restored."""
-    return [(type(note), getattr(note, "checkpoint", getattr(note, "restores", None))) for note in of(Note, effects)]
+def changes(effects: list[Effect]) -> list[tuple[type[StatusChange], int | None]]:
+    """The type of each change, and the checkpoint that it is about or that is restored."""
+    return [
+        (type(change), getattr(change, "checkpoint", getattr(change, "restores", None)))
+        for change in of(StatusChange, effects)
+    ]
 
 
 def discarded(effects: list[Effect]) -> list[Handle]:

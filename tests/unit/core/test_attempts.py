@@ -17,14 +17,14 @@ from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy, Running
-from cutproof.reference_impl.core.vocabulary.notes import (
+from cutproof.reference_impl.core.vocabulary.stages import NAMES, Stage, StageName, Working
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.status_changes import (
     AttemptRunning,
     AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
 )
-from cutproof.reference_impl.core.vocabulary.stages import NAMES, Stage, StageName, Working
-from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import (
     CheckpointInterval,
     CheckpointTimeout,
@@ -39,13 +39,13 @@ from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,
     cancels,
+    changes,
     complete_snapshot,
     deployed,
     discarded,
     end,
     handle,
     handles,
-    notes,
     of,
 )
 
@@ -100,7 +100,7 @@ def test_a_resumed_job_starts_from_what_it_is_given() -> None:
     orders = deployed(job.saved())
     assert orders[OP] == Deploy(job=2, attempt=5, checkpoint=3, handle=handle(3, OP))
     job.running()
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 12)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 12)
 
 
 # -- failing and starting again ----------------------------------------------------------------------------------
@@ -114,8 +114,8 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
     (save,) = job.timer(RestartDelay())
     assert isinstance(save, SaveJob)
     assert save.record.attempt == 2
-    note, *orders, timer = job.saved()
-    assert note == AttemptStarted(2, 2, "op-0: it was killed")
+    change, *orders, timer = job.saved()
+    assert change == AttemptStarted(2, 2, "op-0: it was killed")
     assert orders == [
         SendToTask(task, Deploy(job=1, attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS
     ]
@@ -177,7 +177,7 @@ def test_a_restart_waits_for_a_record_that_is_being_stored() -> None:
     assert job.timer(RestartDelay()) == []
     (save,) = job.stored(1)
     assert isinstance(save, SaveJob)
-    assert (AttemptStarted, 1) in notes(job.saved())
+    assert (AttemptStarted, 1) in changes(job.saved())
 
 
 def test_a_restart_waits_for_its_delay_too() -> None:
@@ -186,7 +186,7 @@ def test_a_restart_waits_for_its_delay_too() -> None:
     job.ack(1)
     job.lose()
     assert job.stored(1) == []
-    assert (AttemptStarted, 1) in notes(job.again())
+    assert (AttemptStarted, 1) in changes(job.again())
 
 
 def test_a_restart_goes_on_when_the_record_could_not_be_stored() -> None:
@@ -197,7 +197,7 @@ def test_a_restart_goes_on_when_the_record_could_not_be_stored() -> None:
     job.timer(RestartDelay())
     effects = job.store_fails(1)
     assert of(SaveJob, effects)
-    assert (AttemptStarted, None) in notes(job.saved())
+    assert (AttemptStarted, None) in changes(job.saved())
 
 
 def test_the_book_of_a_failed_attempt_leaves_no_room_taken() -> None:
@@ -206,7 +206,7 @@ def test_the_book_of_a_failed_attempt_leaves_no_room_taken() -> None:
     job.lose()
     job.again()
     job.running()
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 2)
 
 
 def closed(record: JobRecord) -> tuple[Status, str]:

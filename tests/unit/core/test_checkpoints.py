@@ -7,13 +7,13 @@ import pytest
 from cutproof.reference_impl.core.vocabulary.effects import Discard, SaveJob, SendToTask, SetTimer, Store
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Abort, Cancel, Complete, Trigger
-from cutproof.reference_impl.core.vocabulary.notes import (
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.status_changes import (
     AttemptStarted,
     CheckpointAborted,
     CheckpointAcknowledged,
     CheckpointTriggered,
 )
-from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import (
     CheckpointInterval,
     CheckpointTimeout,
@@ -28,11 +28,11 @@ from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,
     answer,
+    changes,
     complete_snapshot,
     discarded,
     handle,
     handles,
-    notes,
     of,
     sent_to_tasks,
     stored,
@@ -59,11 +59,11 @@ def test_ids_increase_over_what_was_given_up_and_over_attempts() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 2)
     job.lose()
     job.again()
     job.running()
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 3)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 3)
 
 
 def test_only_so_many_at_a_time() -> None:
@@ -76,14 +76,14 @@ def test_only_so_many_at_a_time() -> None:
         "its record is still being stored"
     )
     job.stored(1)
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 3)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 3)
 
 
 def test_a_checkpoint_that_was_given_up_makes_room() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 2)
 
 
 def test_a_record_that_could_not_be_stored_makes_room() -> None:
@@ -91,14 +91,14 @@ def test_a_record_that_could_not_be_stored_makes_room() -> None:
     job.trigger()
     job.ack(1)
     job.store_fails(1)
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 2)
 
 
 def test_a_savepoint_does_not_count() -> None:
     job = CoordinatorRig().up()
     job.command("savepoint")
-    assert notes(job.saved())[0] == (CheckpointTriggered, 1)
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
+    assert changes(job.saved())[0] == (CheckpointTriggered, 1)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 2)
     job.ack(1)
     job.stored(1)
     assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()], "one is still under way"
@@ -110,7 +110,7 @@ def test_a_minimum_pause_is_kept() -> None:
     assert SetTimer(MinimumPause(), 3_000) in job.checkpoint(1)
     assert job.timer(CheckpointInterval()) == [SetTimer(CheckpointInterval(), 10_000)]
     assert job.timer(MinimumPause()) == []
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 2)
 
 
 def test_no_pause_where_none_is_asked_for() -> None:
@@ -288,7 +288,7 @@ def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
     assert CheckpointAborted(1, 1, "subsumed by checkpoint 2") in effects
     assert addressed(Abort, effects) == list(TASKS)
     assert discarded(effects) == [handle(1, SOURCE), handle(1, OP), handle(1, SINK)]
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 3)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 3)
 
 
 def test_a_savepoint_under_way_is_not_subsumed() -> None:
@@ -321,8 +321,8 @@ def test_so_many_failed_checkpoints_in_a_row_are_tolerated() -> None:
     effects = job.decline(3)
     assert addressed(Cancel, effects) == list(TASKS)
     assert timers(effects) == [RestartDelay()]
-    (note,) = of(AttemptStarted, job.again())
-    assert note.cause == "too many checkpoints failed; the last: op-0 declined: no room"
+    (change,) = of(AttemptStarted, job.again())
+    assert change.cause == "too many checkpoints failed; the last: op-0 declined: no room"
 
 
 def test_a_complete_one_in_between_starts_the_count_again() -> None:
@@ -393,7 +393,7 @@ def test_an_older_record_that_is_stored_late_does_not_push_the_newer_one_out() -
     job.stored(2)
     assert of(Discard, job.stored(1)) == [Discard(handles(1), 1)]
     job.lose()
-    assert (AttemptStarted, 2) in notes(job.again())
+    assert (AttemptStarted, 2) in changes(job.again())
 
 
 # -- refused -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,11 @@ from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Terminate, Trigger
-from cutproof.reference_impl.core.vocabulary.notes import AttemptStarted, CheckpointAborted, CheckpointTriggered
+from cutproof.reference_impl.core.vocabulary.status_changes import (
+    AttemptStarted,
+    CheckpointAborted,
+    CheckpointTriggered,
+)
 from cutproof.reference_impl.core.vocabulary.timeouts import (
     CheckpointInterval,
     CheckpointTimeout,
@@ -30,9 +34,9 @@ from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,
     answer,
+    changes,
     complete_snapshot,
     end,
-    notes,
     of,
     sent_to_tasks,
     stored,
@@ -108,8 +112,8 @@ def test_a_stop_that_fails_fails_the_attempt_over() -> None:
     effects = job.timer(CheckpointTimeout(CheckpointId(1)))
     assert answer(effects) == (9, None, "it timed out")
     assert addressed(Cancel, effects) == list(TASKS)
-    (note,) = of(AttemptStarted, job.again())
-    assert note.cause == "the stop failed, its savepoint was aborted: it timed out"
+    (change,) = of(AttemptStarted, job.again())
+    assert change.cause == "the stop failed, its savepoint was aborted: it timed out"
     job.running()
     assert answer(job.savepoint(2)) == (9, 2, "")
 
@@ -126,7 +130,7 @@ def test_input_that_ends_during_a_drain_takes_no_checkpoint_of_its_own() -> None
 def test_nothing_follows_a_stop() -> None:
     job = CoordinatorRig(concurrent_checkpoints=3).up()
     job.command("stop-with-savepoint")
-    assert notes(job.timer(CheckpointInterval())) == []
+    assert changes(job.timer(CheckpointInterval())) == []
     assert answer(job.command("savepoint", number=10)) == (10, None, "the job is ending already")
     job.saved()
     job.ack(1)
@@ -145,7 +149,7 @@ def test_a_checkpoint_under_way_does_not_hinder_a_stop() -> None:
     job.ack(2)
     effects = job.stored(2)
     assert answer(effects) == (9, 2, "")
-    assert (CheckpointAborted, 1) in notes(effects)
+    assert (CheckpointAborted, 1) in changes(effects)
 
 
 @pytest.mark.parametrize("kind", ["savepoint", "stop-with-savepoint"])
@@ -156,7 +160,7 @@ def test_a_request_while_the_job_comes_up_waits(kind: str) -> None:
     job.saved()
     effects = job.running()
     assert of(Return, effects) == []
-    assert (CheckpointTriggered, 1) in notes(job.saved())
+    assert (CheckpointTriggered, 1) in changes(job.saved())
     job.ack(1)
     assert answer(job.stored(1)) == (9, 1, "")
 
@@ -180,7 +184,7 @@ def test_a_request_while_what_is_durable_is_read_waits_too() -> None:
     job.listed()
     job.saved()
     job.running()
-    assert (CheckpointTriggered, 2) in notes(job.saved())
+    assert (CheckpointTriggered, 2) in changes(job.saved())
 
 
 def test_what_waits_when_the_job_ends_is_answered() -> None:

@@ -17,8 +17,8 @@ from cutproof.reference_impl.core.vocabulary.effects import (
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import Closure
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Terminate, Trigger
-from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.status_changes import AttemptRunning, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryFence, RetryTerminate
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 from unit.core.coordinator_rig import (
@@ -29,10 +29,10 @@ from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,
     answer,
+    changes,
     complete_snapshot,
     deployed,
     end,
-    notes,
     of,
     sent_to_tasks,
     stored,
@@ -73,7 +73,7 @@ def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
     job.saved()
     job.decline(1)
     assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()]
-    assert notes(job.saved())[0] == (CheckpointTriggered, 2)
+    assert changes(job.saved())[0] == (CheckpointTriggered, 2)
 
 
 def test_input_that_ended_before_all_run_is_not_forgotten() -> None:

@@ -13,10 +13,10 @@ from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, Running, Trigger
-from cutproof.reference_impl.core.vocabulary.notes import CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.state import EnumeratorState
+from cutproof.reference_impl.core.vocabulary.status_changes import CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryAssignments, SplitAppears
-from unit.core.coordinator_rig import CoordinatorRig, complete_snapshot, handles, notes, of, sent_to_tasks, timers
+from unit.core.coordinator_rig import CoordinatorRig, changes, complete_snapshot, handles, of, sent_to_tasks, timers
 
 READERS = FIRST, SECOND = TaskId("source-0"), TaskId("source-1")
 TASKS = (*READERS, TaskId("sink-0"))
@@ -170,9 +170,9 @@ def test_the_next_checkpoint_waits_for_what_an_older_one_holds_back() -> None:
     rig = job(4, concurrent_checkpoints=2).up()
     rig.trigger()
     asks(rig, FIRST)
-    assert notes(rig.trigger()) == [], "or nothing would ever be given while checkpoints overlap"
+    assert changes(rig.trigger()) == [], "or nothing would ever be given while checkpoints overlap"
     rig.ack(1, FIRST)
-    assert notes(takes(rig, FIRST, 1)) == [(CheckpointTriggered, 2)]
+    assert changes(takes(rig, FIRST, 1)) == [(CheckpointTriggered, 2)]
 
 
 def test_what_waited_for_an_attempt_that_failed_does_not_begin() -> None:
@@ -182,8 +182,8 @@ def test_what_waited_for_an_attempt_that_failed_does_not_begin() -> None:
     rig.lose(FIRST)
     rig.again()
     rig.running()
-    assert notes(asks(rig, FIRST)) == []
-    assert notes(takes(rig, FIRST, 1)) == []
+    assert changes(asks(rig, FIRST)) == []
+    assert changes(takes(rig, FIRST, 1)) == []
 
 
 def test_a_checkpoint_states_who_has_which_split() -> None:

@@ -35,12 +35,12 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     EndOfPartition,
     Watermark,
 )
-from cutproof.reference_impl.core.vocabulary.notes import (
+from cutproof.reference_impl.core.vocabulary.status_changes import (
     AttemptRunning,
     AttemptStarted,
     CheckpointAborted,
-    Note,
-    PartRestarted,
+    RegionRestarted,
+    StatusChange,
 )
 from cutproof.reference_impl.core.vocabulary.timeouts import RestartDelay
 from unit.core.coordinator_rig import (
@@ -51,9 +51,9 @@ from unit.core.coordinator_rig import (
     TASKS,
     CoordinatorRig,
     addressed,
+    changes,
     deployed,
     handle,
-    notes,
     of,
 )
 from unit.core.machines import ATTEMPT, deliver, operator, sent, source, take, trigger
@@ -194,21 +194,21 @@ def test_a_lost_task_recovers_locally_in_the_channels_of_the_others() -> None:
     assert addressed(Cancel, job.lose(OP)) == [OP]
     job.timer(RestartDelay())
     effects = job.saved()
-    assert of(Note, effects) == [
+    assert of(StatusChange, effects) == [
         AttemptStarted(2, 1, "op-0: it was killed"),
-        PartRestarted(2, 1, (OP,), True),
+        RegionRestarted(2, 1, (OP,), True),
     ]
     order = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
     assert deployed(effects) == {OP: order}
     assert job.machine.attempt_of(SOURCE) == job.machine.attempt_of(SINK) == 1
-    assert notes(job.running(OP)) == [(AttemptRunning, None)]
+    assert changes(job.running(OP)) == [(AttemptRunning, None)]
 
 
 def test_it_is_notified_of_what_was_given_up_when_it_was_lost() -> None:
     job = rig().up()
     job.trigger()
     given_up = job.lose(OP)
-    assert (CheckpointAborted, 1) in notes(given_up)
+    assert (CheckpointAborted, 1) in changes(given_up)
     job.timer(RestartDelay())
     assert deployed(job.saved()) == {OP: Deploy(job=1, attempt=2, channels_of=1, given_up=1)}
 

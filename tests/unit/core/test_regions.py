@@ -24,24 +24,24 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     Terminate,
     Trigger,
 )
-from cutproof.reference_impl.core.vocabulary.notes import (
+from cutproof.reference_impl.core.vocabulary.stages import Working
+from cutproof.reference_impl.core.vocabulary.status_changes import (
     AttemptRunning,
     AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
-    Note,
-    PartRestarted,
+    RegionRestarted,
+    StatusChange,
 )
-from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, DeployTimeout, RestartDelay
 from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,
     answer,
+    changes,
     deployed,
     discarded,
     handle,
-    notes,
     of,
     stored,
     timers,
@@ -135,12 +135,12 @@ def test_a_lost_task_restarts_only_its_region() -> None:
     assert isinstance(save, SaveJob)
     assert save.record.attempt == 2, "a number of its own, durable before it is used"
     effects = job.saved()
-    assert of(Note, effects) == [
+    assert of(StatusChange, effects) == [
         AttemptStarted(2, 1, "sink-1: it was killed"),
-        PartRestarted(2, 1, (TaskId("source-1"), TaskId("sink-1")), False),
+        RegionRestarted(2, 1, (TaskId("source-1"), TaskId("sink-1")), False),
     ]
     assert deployed(effects) == {task: Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
-    assert notes(job.running(*B)) == [(AttemptRunning, None)]
+    assert changes(job.running(*B)) == [(AttemptRunning, None)]
     assert isinstance(job.machine.stage, Working)
 
 
@@ -168,7 +168,7 @@ def test_what_is_pending_is_given_up_and_the_survivors_are_notified() -> None:
     job.command("savepoint")
     job.saved()
     effects = job.lose("sink-1")
-    assert [what for what in notes(effects) if what[0] is CheckpointAborted] == [
+    assert [what for what in changes(effects) if what[0] is CheckpointAborted] == [
         (CheckpointAborted, 1),
         (CheckpointAborted, 2),
     ]
@@ -228,7 +228,7 @@ def test_a_command_waits_until_the_region_is_up() -> None:
     assert job.command("savepoint") == []
     job.again()
     assert of(SaveJob, job.running(*B))
-    assert notes(job.saved()) == [(CheckpointTriggered, 1)]
+    assert changes(job.saved()) == [(CheckpointTriggered, 1)]
 
 
 def test_it_goes_back_to_a_checkpoint_that_is_being_stored() -> None:

@@ -7,7 +7,7 @@ import pytest
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.messages import Complete, Terminate
-from cutproof.reference_impl.core.vocabulary.notes import AttemptStarted, CheckpointAborted
+from cutproof.reference_impl.core.vocabulary.status_changes import AttemptStarted, CheckpointAborted
 from unit.core.coordinator_rig import TASKS, CoordinatorRig, addressed, answer, complete_snapshot, of
 
 MODES = ("never-restored", "without-side-effects")

@@ -18,7 +18,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import Closure, CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.messages import Terminate
-from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning, AttemptStarted, CheckpointTriggered
+from cutproof.reference_impl.core.vocabulary.status_changes import AttemptRunning, AttemptStarted, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryListing, RetryTerminate
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Done, Fence
 from unit.core.coordinator_rig import (
@@ -26,12 +26,12 @@ from unit.core.coordinator_rig import (
     TASKS,
     CoordinatorRig,
     cancels,
+    changes,
     complete_snapshot,
     deployed,
     discarded,
     end,
     handles,
-    notes,
     of,
 )
 
@@ -57,10 +57,10 @@ def test_it_goes_on_from_the_newest_snapshot_with_a_new_attempt_and_new_ids() ->
         Sweep((*handles(3), *handles(5), *handles(6, 4))),
         SaveJob(JobRecord(job=1, attempt=5, next_checkpoint=7, version=12, had_snapshot=True)),
     ]
-    note, *_ = job.saved()
-    assert note == AttemptStarted(5, 6, "a new coordinator took over")
+    change, *_ = job.saved()
+    assert change == AttemptStarted(5, 6, "a new coordinator took over")
     job.running()
-    assert notes(job.trigger())[0] == (CheckpointTriggered, 7)
+    assert changes(job.trigger())[0] == (CheckpointTriggered, 7)
     job.ack(7)
     assert {discard.checkpoint for discard in of(Discard, job.stored(7))} == {3, 6}
 
@@ -81,7 +81,7 @@ def test_a_record_that_could_be_read_the_second_time_is_used() -> None:
     job.listed(unreadable=(6,))
     job.timer(RetryListing())
     job.listed(complete_snapshot(6, 4))
-    assert (AttemptStarted, 6) in notes(job.saved())
+    assert (AttemptStarted, 6) in changes(job.saved())
     assert job.timer(RetryListing()) == []
 
 
@@ -101,7 +101,7 @@ def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
 
 def test_a_job_that_had_no_snapshot_yet_starts_from_nothing() -> None:
     job, _ = took_over(record=JobRecord(job=1, attempt=1, next_checkpoint=2, version=2))
-    assert (AttemptStarted, None) in notes(job.saved())
+    assert (AttemptStarted, None) in changes(job.saved())
 
 
 def test_a_coordinator_that_died_closing_a_job_down_leaves_that_to_its_successor() -> None:
@@ -115,8 +115,8 @@ def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:
     job, _ = took_over(complete_snapshot(6, 4, ending=JobEnd.FINISH))
     orders = deployed(job.saved())
     assert all(order.suspended for order in orders.values())
-    note, *terminates, timer = job.running()
-    assert note == AttemptRunning(5)
+    change, *terminates, timer = job.running()
+    assert change == AttemptRunning(5)
     assert terminates == [SendToTask(task, Terminate(job=1, attempt=5, checkpoint=6)) for task in TASKS]
     assert timer == SetTimer(RetryTerminate(), 3_000)
     assert end(job.finished()) == ("finished", 6, "")

@@ -103,7 +103,7 @@ def test_a_task_counts_as_finished_behind_those_that_send_to_it() -> None:
 def test_a_part_that_begins_again_forgets_how_far_it_was() -> None:
     ends = TaskEnds(GRAPH)
     ends.order_to_finish(TASKS, FIVE)
-    ends.begin_part((OP, SINK), (SINK,))
+    ends.begin_region((OP, SINK), (SINK,))
     assert ends.ordered_to_finish == {SOURCE: FIVE}
     assert ends.finished == (SINK,)
     assert not ends.may_have_sent_its_end(OP)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.vocabulary import effects, events, notes
+from cutproof.reference_impl.core.vocabulary import effects, events, status_changes
 from cutproof.reference_impl.core.vocabulary.messages import AnyControl
 from cutproof.reference_impl.processes.network.frames import ControlFrame, DataFrame, SupervisionFrame
 
@@ -64,7 +64,7 @@ def test_every_control_message_is_fenced_by_job_and_attempt() -> None:
 def test_every_effect_is_done_at_once_or_has_a_row() -> None:
     assert AT_ONCE is not None
     at_once = re.findall(r"`(\w+)`", AT_ONCE[1])
-    assert sorted([*at_once, *rows(LATER)]) == sorted({**kinds(effects.Effect), **kinds(notes.Note)})
+    assert sorted([*at_once, *rows(LATER)]) == sorted({**kinds(effects.Effect), **kinds(status_changes.StatusChange)})
 
 
 def test_every_event_answers_an_effect_or_has_a_row() -> None:

@@ -16,7 +16,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import AnyCause, EngineRaised
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
-from cutproof.reference_impl.core.vocabulary.notes import AttemptStarted, PartRestarted
+from cutproof.reference_impl.core.vocabulary.status_changes import AttemptStarted, RegionRestarted
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.disk.journal import Journal, RunJournal
 
@@ -66,10 +66,10 @@ class Script:
     ) -> None:
         """The coordinator starts an attempt, of all or (`alone`) of these tasks; each comes up in its own process."""
         self.later()
-        self.process("coordinator").saw(o.Noted(job, AttemptStarted(AttemptId(number), restores, "")))
+        self.process("coordinator").saw(o.StatusChanged(job, AttemptStarted(AttemptId(number), restores, "")))
         if local:
             self.process("coordinator").saw(
-                o.Noted(job, PartRestarted(AttemptId(number), restores, tuple(map(TaskId, tasks)), False))
+                o.StatusChanged(job, RegionRestarted(AttemptId(number), restores, tuple(map(TaskId, tasks)), False))
             )
         self.later()
         for task in tasks:

@@ -12,8 +12,8 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.causes import EngineRaised, ProcessGone
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy
-from cutproof.reference_impl.core.vocabulary.notes import PartRestarted
 from cutproof.reference_impl.core.vocabulary.stages import StageName
+from cutproof.reference_impl.core.vocabulary.status_changes import RegionRestarted
 from cutproof.reference_impl.processes.network import frames as f
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import SLOW, CoordinatorProcess, JobOptions, lives_without_harness, now
@@ -52,7 +52,7 @@ def test_the_region_of_a_lost_node_waits_for_another_and_the_others_are_not_noti
     FakeNode(process, "node-1", 1).runs(2)
     working(process, 2)
     assert arrived(survivor) == [(Deploy, 1)] * 3
-    (part,) = (one.note for one in process.entries(o.Noted) if isinstance(one.note, PartRestarted))
+    (part,) = (one.change for one in process.entries(o.StatusChanged) if isinstance(one.change, RegionRestarted))
     assert sorted(part.tasks) == sorted(REGIONS[1])
 
 
@@ -86,4 +86,4 @@ def test_a_node_with_tasks_of_two_regions_takes_both_down(tmp_path: Path) -> Non
         node.peer.sock.close()
         process.harness.expect(f.JobFacts, stage=StageName.DEPLOYING, attempt=2)
         other.deployed(2)
-        assert PartRestarted not in [type(one.note) for one in process.entries(o.Noted)]
+        assert RegionRestarted not in [type(one.change) for one in process.entries(o.StatusChanged)]

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl import observed as o
-from cutproof.reference_impl.core.vocabulary import notes as n
+from cutproof.reference_impl.core.vocabulary import status_changes as changes
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
@@ -43,16 +43,16 @@ REQUESTS: tuple[t.AnyRequest, ...] = (
     t.Append(**BY, row=(1, 2, 3, 4)),
     t.Upsert(**BY, identity=(1, None), row=(1, 2, 3, 4)),
 )
-NOTES: tuple[n.AnyNote, ...] = (
-    n.AttemptStarted(ATTEMPT, None, "first"),
-    n.AttemptStarted(ATTEMPT, CHECKPOINT, "a-0: it was killed"),
-    n.PartRestarted(ATTEMPT, CHECKPOINT, (TASK,), False),
-    n.PartRestarted(ATTEMPT, CHECKPOINT, (TASK,), True),
-    n.AttemptRunning(ATTEMPT),
-    n.CheckpointTriggered(CHECKPOINT, ATTEMPT, False),
-    n.CheckpointTriggered(CHECKPOINT, ATTEMPT, True),
-    n.CheckpointAcknowledged(CHECKPOINT, ATTEMPT),
-    n.CheckpointAborted(CHECKPOINT, ATTEMPT, "late"),
+STATUS_CHANGES: tuple[changes.AnyStatusChange, ...] = (
+    changes.AttemptStarted(ATTEMPT, None, "first"),
+    changes.AttemptStarted(ATTEMPT, CHECKPOINT, "a-0: it was killed"),
+    changes.RegionRestarted(ATTEMPT, CHECKPOINT, (TASK,), False),
+    changes.RegionRestarted(ATTEMPT, CHECKPOINT, (TASK,), True),
+    changes.AttemptRunning(ATTEMPT),
+    changes.CheckpointTriggered(CHECKPOINT, ATTEMPT, False),
+    changes.CheckpointTriggered(CHECKPOINT, ATTEMPT, True),
+    changes.CheckpointAcknowledged(CHECKPOINT, ATTEMPT),
+    changes.CheckpointAborted(CHECKPOINT, ATTEMPT, "late"),
 )
 
 
@@ -113,7 +113,7 @@ def test_a_former_snapshot_that_ends_nothing_is_read(path: Path) -> None:
     ]
 
 
-def test_former_notes_are_read(path: Path) -> None:
+def test_former_status_changes_are_read(path: Path) -> None:
     """Each is a word with fields that all of them have."""
     former: list[tuple[Any, ...]] = [
         ("attempt-started", None, 2, 1, "first"),
@@ -128,7 +128,7 @@ def test_former_notes_are_read(path: Path) -> None:
     ]
     path.write_bytes(framed([[stamp, ["Noted", *fields]] for stamp, fields in enumerate(former)]))
 
-    assert [entry.event for entry in read_journal(path)] == [o.Noted(1, note) for note in NOTES]
+    assert [entry.event for entry in read_journal(path)] == [o.StatusChanged(1, change) for change in STATUS_CHANGES]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_former_notes_are_read(path: Path) -> None:
         [1],
         [1, 2],
         [1, ["Noted"]],
-        [1, ["Noted", "no such note", None, 2, 1, ""]],
+        [1, ["Noted", "no such change", None, 2, 1, ""]],
         [1, ["Noted", [], None, 2, 1, ""]],
         [1, ["CheckpointCompleted"]],
         [1, ["CheckpointCompleted", {}]],
@@ -153,11 +153,11 @@ def test_what_no_version_has_written_is_not_believed(entry: list[Any], path: Pat
 
 def test_a_batch_of_today_and_one_of_former_days_are_in_one_journal(path: Path) -> None:
     """As where one entry of a batch is of a former kind, and the others are as today."""
-    running = n.AttemptRunning(ATTEMPT)
+    running = changes.AttemptRunning(ATTEMPT)
     today = ["Noted", 1, msgspec.to_builtins(running)]
     path.write_bytes(framed([[1, today], [2, ["Noted", "attempt-running", None, 2, 1, ""]]]))
 
-    assert [entry.event for entry in read_journal(path)] == [o.Noted(1, running)] * 2
+    assert [entry.event for entry in read_journal(path)] == [o.StatusChanged(1, running)] * 2
 
 
 def everything(journal: Journal) -> None:
@@ -182,8 +182,8 @@ def everything(journal: Journal) -> None:
     refilled = journal.channel_refilled("a-0>b-0", ATTEMPT)
     refilled.recovered.append(8)
     refilled.recovered_watermarks.append((None, 1))
-    for note in NOTES:
-        journal.saw(o.Noted(1, note))
+    for change in STATUS_CHANGES:
+        journal.saw(o.StatusChanged(1, change))
     journal.saw(o.task_failed(TASK, ATTEMPT, Killed(), 0))
     journal.saw(o.CoordinatorChanged(False, None))
     journal.saw(o.SnapshotStored(CHECKPOINT, TASK, ATTEMPT, HANDLE, "{}"))

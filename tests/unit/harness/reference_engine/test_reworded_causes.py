@@ -27,7 +27,7 @@ from cutproof.properties.model.history import CommandReturned, FaultFired, Histo
 from cutproof.properties.model.struck import StruckCommit, TornWrite
 from cutproof.properties.model.verdict import Unknown
 from cutproof.reference_impl import observed as o
-from cutproof.reference_impl.core.vocabulary import causes, notes
+from cutproof.reference_impl.core.vocabulary import causes, status_changes
 from cutproof.reference_impl.processes.disk.journal import Entry
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
@@ -58,8 +58,8 @@ SENTENCES: dict[type, str] = {
     o.Transacted: "reason",
 }
 """By type of event, the field in which a sentence stands; "" in it says that there is none."""
-NOTES: dict[type, str] = {notes.AttemptStarted: "cause", notes.CheckpointAborted: "reason"}
-"""By type of note, the field in which a sentence stands."""
+STATUS_CHANGES: dict[type, str] = {status_changes.AttemptStarted: "cause", status_changes.CheckpointAborted: "reason"}
+"""By type of change, the field in which a sentence stands."""
 TEXTS = ("detail", "error", "how", "last_words")
 """Fields of causes that hold what an exception or the operating system said."""
 Value = TypeVar("Value", bound=msgspec.Struct)
@@ -67,9 +67,13 @@ Value = TypeVar("Value", bound=msgspec.Struct)
 
 def reworded(event: o.Observed, sentence: str) -> o.Observed:
     """The event in other words, also inside its cause."""
-    if isinstance(event, o.Noted):
-        field = NOTES.get(type(event.note))
-        return event if field is None else o.Noted(event.job, msgspec.structs.replace(event.note, **{field: sentence}))
+    if isinstance(event, o.StatusChanged):
+        field = STATUS_CHANGES.get(type(event.change))
+        return (
+            event
+            if field is None
+            else o.StatusChanged(event.job, msgspec.structs.replace(event.change, **{field: sentence}))
+        )
     field = SENTENCES.get(type(event))
     if field is None or not getattr(event, field):
         return event
@@ -120,12 +124,12 @@ def test_every_sentence_of_an_event_is_reworded_here() -> None:
         ("Timed", "detail"),  # the time line, which nobody judges
     }
     texts = {
-        (note, field.name)
-        for note in notes.Note.__subclasses__()
-        for field in msgspec.structs.fields(note)
+        (change, field.name)
+        for change in status_changes.StatusChange.__subclasses__()
+        for field in msgspec.structs.fields(change)
         if field.type is str
     }
-    assert texts == set(NOTES.items())
+    assert texts == set(STATUS_CHANGES.items())
 
 
 # -- in virtual time ------------------------------------------------------------------------------------------------

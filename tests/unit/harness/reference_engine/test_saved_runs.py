@@ -28,7 +28,7 @@ from cutproof.harness.subject.run import Keep, run
 from cutproof.properties.model.history import History, Residue
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
-from cutproof.reference_impl.core.vocabulary.notes import AttemptStarted
+from cutproof.reference_impl.core.vocabulary.status_changes import AttemptStarted
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.disk.journal import Journal
 from cutproof.reference_impl.wire import HEADER
@@ -161,7 +161,7 @@ def script(folder: Path) -> Evidence:
     for name in ("coordinator.0", "sink-0.0"):
         journal = Journal(folder / "journal" / name, Clock(lambda: 1))
         for detail in ("first", "second"):
-            journal.saw(o.Noted(1, AttemptStarted(AttemptId(1), None, detail)))
+            journal.saw(o.StatusChanged(1, AttemptStarted(AttemptId(1), None, detail)))
             journal.flush()
         journal.saw(o.FaultFired(0, "running", "by hand", None))
         journal.close()

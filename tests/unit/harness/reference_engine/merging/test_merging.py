@@ -13,7 +13,7 @@ from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning
+from cutproof.reference_impl.core.vocabulary.status_changes import AttemptRunning
 from unit.harness.journals import COORDINATOR as BY_FAULT
 from unit.harness.journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
 
@@ -53,9 +53,9 @@ def test_entries_of_all_processes_stand_by_their_stamps(script: Script) -> None:
 
 def test_times_count_from_the_first_entry(script: Script) -> None:
     script.now = 70_000
-    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(1))))
+    script.process("coordinator").saw(o.StatusChanged(1, AttemptRunning(AttemptId(1))))
     script.now = 75_000
-    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(2))))
+    script.process("coordinator").saw(o.StatusChanged(1, AttemptRunning(AttemptId(2))))
 
     assert [entry.at_us for entry in script.history().journal] == [0, 5_000]
 
@@ -70,7 +70,7 @@ def test_a_read_counts_the_rows_of_what_it_saw(script: Script) -> None:
     journal = script.process("sink-0")
     began = journal.order()
     script.later()
-    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(1))))
+    script.process("coordinator").saw(o.StatusChanged(1, AttemptRunning(AttemptId(1))))
     script.later()
     journal.saw(o.Seen(began, ["y"]))
     journal.saw(o.Seen(journal.order(), ["x", "y"]))

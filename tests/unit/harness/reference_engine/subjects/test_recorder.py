@@ -11,7 +11,7 @@ from cutproof.properties.model import history as h
 from cutproof.properties.model.causes import IncompatibleJob, OtherCause
 from cutproof.properties.model.struck import StruckChannel, StruckCommit, TornWrite
 from cutproof.reference_impl import observed as o
-from cutproof.reference_impl.core.vocabulary import notes as n
+from cutproof.reference_impl.core.vocabulary import status_changes as changes
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed, OperatorsAdded
 from cutproof.reference_impl.core.vocabulary.ends import Status
@@ -110,34 +110,36 @@ def test_a_channels_log_is_the_networks_own(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize(
-    ("note", "entry"),
+    ("change", "entry"),
     [
         (
-            n.AttemptStarted(AttemptId(2), CheckpointId(3), "it was killed"),
+            changes.AttemptStarted(AttemptId(2), CheckpointId(3), "it was killed"),
             h.AttemptStarted(order=1, at_us=50, attempt=2, job=1, restores=3, cause="it was killed"),
         ),
-        (n.AttemptRunning(AttemptId(2)), h.AttemptRunning(order=1, at_us=50, attempt=2)),
+        (changes.AttemptRunning(AttemptId(2)), h.AttemptRunning(order=1, at_us=50, attempt=2)),
         (
-            n.CheckpointTriggered(CheckpointId(4), AttemptId(2), False),
+            changes.CheckpointTriggered(CheckpointId(4), AttemptId(2), False),
             h.CheckpointTriggered(order=1, at_us=50, checkpoint=4, job=1, attempt=2),
         ),
         (
-            n.CheckpointTriggered(CheckpointId(4), AttemptId(2), True),
+            changes.CheckpointTriggered(CheckpointId(4), AttemptId(2), True),
             h.CheckpointTriggered(order=1, at_us=50, checkpoint=4, job=1, attempt=2, savepoint=True),
         ),
         (
-            n.CheckpointAborted(CheckpointId(4), AttemptId(2), "late"),
+            changes.CheckpointAborted(CheckpointId(4), AttemptId(2), "late"),
             h.CheckpointAborted(order=1, at_us=50, checkpoint=4, reason="late"),
         ),
     ],
 )
-def test_notes_become_entries(watched: Watched, note: n.AnyNote, entry: h.AnyJournalEntry) -> None:
-    watched.recorder.saw(o.Noted(1, note))
+def test_status_changes_become_entries(
+    watched: Watched, change: changes.AnyStatusChange, entry: h.AnyJournalEntry
+) -> None:
+    watched.recorder.saw(o.StatusChanged(1, change))
     assert watched.history.journal == [entry]
 
 
 def test_what_is_no_entry_is_left_to_the_timeline(watched: Watched) -> None:
-    watched.recorder.saw(o.Noted(1, n.CheckpointAcknowledged(CheckpointId(4), AttemptId(2))))
+    watched.recorder.saw(o.StatusChanged(1, changes.CheckpointAcknowledged(CheckpointId(4), AttemptId(2))))
     assert watched.history.journal == []
 
 
@@ -330,7 +332,7 @@ def everything(watched: Watched) -> None:
     watched.recorder.saw(o.Marked(log.run, CheckpointId(3), (), ()))
     watched.recorder.saw(o.StateRestored(log.run, CheckpointId(3), "{}"))
     watched.recorder.saw(o.RunEnded(log.run, o.RunEnd.KILLED))
-    recorder.saw(o.Noted(1, n.CheckpointAcknowledged(CheckpointId(3), AttemptId(2))))
+    recorder.saw(o.StatusChanged(1, changes.CheckpointAcknowledged(CheckpointId(3), AttemptId(2))))
     recorder.saw(o.CoordinatorChanged(False, None))
     recorder.saw(o.CoordinatorChanged(True, None))
     recorder.saw(o.SnapshotStored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}"))
