@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from cutproof.properties.spark.session.java import java_home
+from cutproof.properties.spark.session.java import cache_folder, find_java, wrapper_home
 
 HOST = "127.0.0.1"
 START_S = 120.0
@@ -75,7 +75,7 @@ class Cluster:
         home = Path(pyspark.__file__).parent
         environment = {
             **os.environ,
-            "JAVA_HOME": str(java_home()),
+            "JAVA_HOME": str(wrapper_home(find_java(), cache_folder())),
             "SPARK_HOME": str(home),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": JAVA,

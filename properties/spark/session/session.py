@@ -23,9 +23,9 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
-from . import janitor
+from . import class_archive, janitor
 from .errors import SparkUnavailable
-from .java import java_home
+from .java import cache_folder, find_java, wrapper_home
 from .masters import demand_answering, is_local
 
 if TYPE_CHECKING:
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 
 LOCAL = "local[2]"
 
+DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 SETTINGS: Mapping[str, str | None] = {
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms512m -Xmn256m"
-    ),
+    DRIVER_OPTIONS: ("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms512m -Xmn256m"),
     "spark.driver.memory": "2g",
     "spark.log.level": "ERROR",
     "spark.sql.adaptive.enabled": "false",
@@ -61,7 +60,7 @@ one partition no rows are exchanged.  Java has room for its classes from the sta
 time that it needs more."""
 
 TABLES: Mapping[str, str | None] = {
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    DRIVER_OPTIONS: "-XX:+UseParallelGC",
     "spark.driver.memory": "4g",
     "spark.sql.autoBroadcastJoinThreshold": None,
     "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -196,12 +195,12 @@ def _fill(
 
 def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
     demand_answering(master)
-    home = java_home()
+    java = find_java()
     if importlib.util.find_spec("pyspark") is None:
         raise SparkUnavailable("PySpark is not installed: `pip install pyspark`")
     log = _folder() / "spark.log"
     try:
-        return _launch(master, settings, home, log)
+        return _launch(master, settings, java, log)
     except Exception as error:
         raise SparkUnavailable(f"Spark did not start on {master}: {_reason(error, log)}") from error
 
@@ -224,7 +223,7 @@ def _folder() -> Path:
     return _kept
 
 
-def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> SparkSession:
+def _launch(master: str, settings: Mapping[str, str], java: Path, log: Path) -> SparkSession:
     """The session; Spark's launcher, Java and Spark print into `log`."""
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
@@ -234,12 +233,13 @@ def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> 
     update_server.install()
     settings = dict(settings) | (AT_HOME if is_local(master) else {})
     settings["spark.local.dir"] = str(log.parent)
-    options = f"{settings.get('spark.driver.extraJavaOptions', '')} -Djava.io.tmpdir={log.parent}"
-    settings["spark.driver.extraJavaOptions"] = options.strip()
+    given = settings.get(DRIVER_OPTIONS, "")
+    options = f"{given} {class_archive.added(java, given)} -Djava.io.tmpdir={log.parent}"
+    settings[DRIVER_OPTIONS] = options.strip()
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("cutproof").setAll(list(settings.items()))
     # The executors of a cluster may have their Python elsewhere.
     python = sys.executable if is_local(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
-    environment = _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=python)
+    environment = _environment(JAVA_HOME=str(wrapper_home(java, cache_folder())), PYSPARK_PYTHON=python)
     with log.open("wb") as file, environment, _temporary_files_in(log.parent, java_gateway):
         streams = {"stdout": file, "stderr": file}
         gateway = java_gateway.launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]

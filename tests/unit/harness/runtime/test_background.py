@@ -57,7 +57,7 @@ def ask():
     logging.error("Exception while sending command.", exc_info=ConnectionError("reset"))
     logging.getLogger("py4j.clientserver").error("Error while sending or receiving")
 
-session.java_home = lambda: pathlib.Path("java")
+session.find_java = lambda: pathlib.Path("java")
 java_gateway.launch_gateway = lambda *_, **__: 1 // 0
 assert "division" in str(session.start_in_background().exception())
 janitor.started_with = lambda folder: [1]
