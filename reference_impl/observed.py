@@ -267,6 +267,8 @@ class CommandIssued(Observed):
     snapshot: CheckpointId | None = None
     """the one that the user named; None: the newest"""
     format: str = ""
+    claimed: bool | None = None
+    """of a resume: what the user said of the snapshot (`Claims`)"""
 
 
 class CommandReturned(Observed):

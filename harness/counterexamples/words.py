@@ -137,7 +137,9 @@ def command_in_words(command: AnyCommand) -> str:
             new = ", ".join(f"{name} before {behind}" for name, behind in inserted.items())
             return f"the job is started again{_from(command.snapshot)} with new operators: {new}"
         case Resume():
-            return f"the job is started again{_from(command.snapshot)}{_widths(command.parallelism)}"
+            whose = {"claim": ", which it claims", "no-claim": ", which it does not claim"}.get(command.claim_mode, "")
+            source = _from(command.snapshot) or (" from the newest snapshot" if whose else "")
+            return f"the job is started again{source}{whose}{_widths(command.parallelism)}"
         case Fork(snapshot="each"):
             return f"from each retained snapshot another job is started beside{_widths(command.parallelism)}"
         case Fork():

@@ -59,6 +59,7 @@ TAKES: dict[str, Can] = {
         and (can.resumes_older or "fork" in can.commands)
     ),
     "deleted": lambda can: can.guarantees != {"at-most-once"} and {"savepoint", "delete-snapshot"} <= can.commands,
+    "claimed": lambda can: can.guarantees != {"at-most-once"} and _resumes(can) and can.claims_snapshots,
     "laid-out-anew": lambda can: _resumes(can) and can.rescales,
     "crash-after-savepoint": lambda can: bool(can.commands & {"savepoint", "stop-with-savepoint"}),
     "zombie-upsert": lambda can: "idempotent" in can.sinks,

@@ -17,6 +17,21 @@ FORKED_PERCENT = 2
 """the share of scenarios with forks: each forked job costs about as much as the scenario itself"""
 OLDER_PERCENT = 10
 """the share of resumes that do not take the newest snapshot"""
+CLAIM_PERCENT = 30
+"""the share of resumes that claim the snapshot, or say that they do not"""
+
+
+def with_claims(choices: Choices, scenario: Scenario) -> Scenario:
+    """The scenario with resumes some of which say whose the snapshot is: the new job's, or its user's."""
+    if scenario.engine.guarantee == "at-most-once":
+        return scenario
+    return replace(scenario, commands=tuple(_claiming(choices, one) for one in scenario.commands))
+
+
+def _claiming(choices: Choices, command: AnyCommand) -> AnyCommand:
+    if not isinstance(command, Resume) or command.claim_mode != "by-kind" or not choices.percent(CLAIM_PERCENT):
+        return command
+    return replace(command, claim_mode=choices.pick(("no-claim", "claim")))
 
 
 def with_forks(choices: Choices, scenario: Scenario, *, percent: int = FORKED_PERCENT) -> Scenario:

@@ -77,6 +77,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is None or self.capabilities.resumes_older
 
     @property
+    def knows_claims(self) -> bool:
+        return self.capabilities is None or self.capabilities.claims_snapshots
+
+    @property
     def trims_logs(self) -> bool:
         return self.capabilities is None or self.capabilities.trims_logs
 

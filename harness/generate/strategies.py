@@ -31,7 +31,7 @@ from .engines import Tuning, draw_engine, with_local_channels, without_late_chec
 from .faults.few_tolerated import with_few_tolerated
 from .faults.stop_hits import with_hits
 from .faults.stragglers import with_stragglers
-from .forking import with_forks, with_older_snapshots
+from .forking import with_claims, with_forks, with_older_snapshots
 from .formats import with_formats
 from .plain import plain
 from .real_time import draw_scenario, eased, lead_of, leads_of
@@ -234,6 +234,7 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         most = frame.max_faults if scenario.name != FAULTLESS else 0
         scenario = with_stragglers(choices, scenario, most, real_time=frame.real_time)
         scenario = with_older_snapshots(choices, scenario) if frame.resumes_older else scenario
+        scenario = with_claims(choices.apart("claims"), scenario) if frame.knows_claims else scenario
         scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
         scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
         scenario = with_deletions(choices, scenario, most) if frame.knows_deletions else scenario

@@ -45,6 +45,7 @@ STATE_BACKENDS = ("heap", "lsm")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 SNAPSHOT_FORMATS = ("canonical", "native", "incremental")
+CLAIM_MODES = ("by-kind", "claim", "no-claim")
 SAVEPOINTS = ("snapshots", "never-restored", "without-side-effects")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 FAILOVERS = ("full", "region", "local")
@@ -83,6 +84,8 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
             yield f"{where}: the format is {format_of(command)!r}; it can be {', '.join(SNAPSHOT_FORMATS)}"
         if isinstance(command, Resume) and not isinstance(command.trigger, AtTime):
             yield f"{where}: a resume is triggered by a time, which counts from the end of the job"
+        if isinstance(command, Resume):
+            yield from (f"{where}: {problem}" for problem in _claim(command, scenario))
         if isinstance(command.trigger, AtRest) and not isinstance(command, Fork):
             yield f"{where}: a run at rest has ended, and only a fork can begin then"
     for index, perturbation in enumerate(scenario.deviations):
@@ -141,6 +144,14 @@ def _snapshot(command: AnyCommand, scenario: Scenario) -> Iterator[str]:
         words = ANY_SNAPSHOT if isinstance(command, Fork) else ANY_SNAPSHOT[1:]
         if command.snapshot not in words and command.snapshot not in saved:
             yield f"snapshot is {command.snapshot!r}; it can be {', '.join(words)}, or the name of a savepoint"
+
+
+def _claim(resume: Resume, scenario: Scenario) -> Iterator[str]:
+    """What is wrong with what a resume says of its snapshot."""
+    if resume.claim_mode not in CLAIM_MODES:
+        yield f"claim_mode is {resume.claim_mode!r}; it can be {', '.join(CLAIM_MODES)}"
+    elif resume.claim_mode != "by-kind" and scenario.engine.guarantee == "at-most-once":
+        yield f"claim_mode {resume.claim_mode}: an at-most-once job restores no snapshot, and has nothing to claim"
 
 
 def _inserted(scenario: Scenario, resume: Resume) -> Iterator[str]:

@@ -486,6 +486,8 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
             kinds = ("savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume")
             if entry.kind not in kinds:
                 yield f"{where}.kind: {entry.kind!r} is none of {', '.join(kinds)}"
+            if entry.claimed is not None and entry.kind != "resume":
+                yield f"{where}.claimed: only a resume says whose its snapshot is, and this is a {entry.kind}"
             unknown = [name for name in entry.parallelism if name not in known.operators]
             if unknown:
                 yield f"{where}.parallelism: there is no operator {unknown[0]!r}"

@@ -151,6 +151,10 @@ class Resume(Command, kw_only=True, tag="resume"):
     """the newest, the oldest, or a savepoint by its name"""
     parallelism: dict[str, int] = {}
     """by operator: its new number of subtasks; the other operators keep theirs"""
+    claim_mode: str = "by-kind"
+    """whose the snapshot is from now on: claim (the job's, which deletes it once newer ones subsume it, and may build
+    on its files), no-claim (not the job's, which never deletes it and refers to none of its files), or by-kind (a
+    checkpoint is the job's and a savepoint its user's, unless an earlier resume said otherwise)"""
     inserted: dict[str, str] = {}
     """operators that this job has and the one before did not have: maps that change nothing.
 

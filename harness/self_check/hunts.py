@@ -64,6 +64,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "P10": ("begun-as-another",),
     **dict.fromkeys(("P11", "P12", "P13"), ("retained",)),
     **dict.fromkeys(("P21", "P22", "P23", "P24"), ("deleted",)),
+    **dict.fromkeys(("P25", "P26", "P27"), ("claimed",)),
     "X03": ("S8",),
 }
 """by defect: the templates that have what its bug needs, if the others seldom have it"""

@@ -10,6 +10,7 @@ from .port import Capabilities, Subject
 ABILITIES = {
     "rescales": "a resume at another parallelism",
     "resumes_older": "a resume from an older snapshot",
+    "claims_snapshots": "a resume that says whose the snapshot is",
     "refuses_incompatible": "a resume with an incompatible snapshot",
     "regional_recovery": "the recovery of one region",
     "local_recovery": "local recovery",

@@ -4,6 +4,7 @@ A running sink subtask has at most one open transaction, an ended job has none. 
 transaction of a dead attempt remains unless an actor will end it.  Each file in the
 snapshot store belongs to a retained snapshot, or to one in progress.  For each log of a
 persistent channel, a retained snapshot refers to the log, or a task still writes it.
+Of the snapshots that are the engine's own, no more are retained than it keeps (see `claims`).
 What the engine lists to its user is what the store has (see `listings`).
 
 A correct engine may leave three things: the sealed transactions of completed snapshots
@@ -13,7 +14,8 @@ log that no actor had occasion to delete since it was written.  The last happens
 a task that is out of reach may write late, and its acknowledgement may be lost.  The
 occasions to delete a file are: the job ends; another coordinator comes up, and sweeps;
 the coordinator that triggered the file's checkpoint, and knows the file's name, completes
-another checkpoint.  Savepoints belong to the user, and stay until the user has them deleted.
+another checkpoint.  Savepoints belong to the user, and stay until the user has them deleted
+or claims them.
 
 Exercised by everything that became garbage during the run.
 """
@@ -43,6 +45,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, entry_in_words, journal_until, row_in_words
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
+from .parts.claims import not_subsumed
 from .parts.listings import wrongly_listed
 
 
@@ -51,7 +54,7 @@ def check(case: Case) -> Verdict:
         return Unknown(reason="not observable", detail="the run did not come to rest")
     leftovers = _Leftovers(case)
     found = leftovers.transactions() or leftovers.crowded() or leftovers.files() or leftovers.logs()
-    found = found or wrongly_listed(case)
+    found = found or not_subsumed(case) or wrongly_listed(case)
     if found is not None:
         return found
     exercised = _garbage(case)

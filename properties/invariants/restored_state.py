@@ -16,8 +16,10 @@ A source then reads on from the restored positions, and an enumerator assigns sp
 these positions.  A job that is incompatible with its snapshot does not begin (see
 `incompatible`).  A retained snapshot can be restored: all its files are in the store,
 and so are the elements to which it refers in logs of persistent channels.  A savepoint is
-retained until its user has it deleted, and nobody can have the snapshot deleted that an
-attempt would begin with (see `deletions`).
+retained until its user has it deleted, or has a job claim it.  A snapshot that a job was
+resumed from and did not claim is retained too, and the job needs none of its files (see
+`claims`).  Nobody can have the snapshot deleted that an attempt would begin with (see
+`deletions`).
 
 The store has the snapshot, the task reports the loaded state, and its program order has
 the reads.  Exercised by each task that loaded a state that was not empty.
@@ -26,7 +28,7 @@ the reads.  Exercised by each task that loaded a state that was not empty.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -35,6 +37,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case
 from .parts.assignments import assigned_elsewhere
+from .parts.claims import files_of, refers_to_unclaimed
 from .parts.deletions import deleted_what_is_restored
 from .parts.incompatible import begun_before_finished, undescribed
 from .parts.persistent_logs import discarded_early
@@ -50,7 +53,7 @@ def check(case: Case) -> Verdict:
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
     found = begun_before_finished(case) or _named(case) or deleted_what_is_restored(case) or _file_missing(case)
-    found = found or discarded_early(case) or assigned_elsewhere(case)
+    found = found or refers_to_unclaimed(case) or discarded_early(case) or assigned_elsewhere(case)
     if found is not None:
         return found
     if (unknown := undescribed(case)) is not None:
@@ -94,7 +97,7 @@ def _file_missing(case: Case) -> Violated | None:
     for entry in case.history.completed:
         if not case.is_kept(entry):
             continue
-        for task, name in _needed(case, entry):
+        for task, name in files_of(case, entry):
             if name not in there:
                 return Violated(
                     difference="file missing",
@@ -104,15 +107,6 @@ def _file_missing(case: Case) -> Violated | None:
                     events=journal_until(case.history, None),
                 )
     return None
-
-
-def _needed(case: Case, entry: Completed) -> Iterator[tuple[str, str]]:
-    """(task, name) of each file without which a completed checkpoint cannot be restored."""
-    stored = case.lineages.snapshots.handles
-    for task, handle in entry.handles.items():
-        yield task, handle
-        if handle in stored:
-            yield from ((task, name) for name, _, _ in stored[handle].files)
 
 
 def _loads(run: TaskRun) -> bool:

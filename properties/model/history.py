@@ -355,7 +355,8 @@ class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     """`kind`: savepoint, stop-with-savepoint, cancel, delete-snapshot or resume.  `format`: of the snapshot, empty for
     the job's own.  For a delete-snapshot: `checkpoint` is the snapshot that is to be deleted.
     For a resume: `checkpoint` is the snapshot that the user names, None for the newest; `parallelism` has the operators
-    whose number of subtasks changes; `inserted` the new operators, each with the one in front of which it stands."""
+    whose number of subtasks changes; `inserted` the new operators, each with the one in front of which it stands;
+    `claimed`: whether the job claims the snapshot (True) or leaves it to its user (False), None if nothing was said."""
 
     command: int
     kind: str
@@ -364,6 +365,7 @@ class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     checkpoint: int | None = None
     parallelism: dict[str, int] = {}
     inserted: dict[str, str] = {}
+    claimed: bool | None = None
 
 
 class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):
@@ -540,6 +542,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     restart_attempts: int = -1
     tolerated_failures: int = -1
     """the restarts of the job before it may fail, and the failed checkpoints in a row that it tolerates; -1: unknown"""
+    retained_checkpoints: int | msgspec.UnsetType = msgspec.UNSET
+    """of the snapshots that are the engine's own, how many it keeps; absent: unknown"""
     snapshots: str = "files"
     """where they are kept: files, or memory: the coordinator's, lost with it"""
     savepoints: str | msgspec.UnsetType = msgspec.UNSET

@@ -141,12 +141,7 @@ def take_no_checkpoint(case: Case) -> Mutation | None:
 def lose_file(case: Case) -> Mutation | None:
     """A file of a retained snapshot is missing."""
     residue = case.history.residue
-    kept = {
-        handle
-        for entry in case.history.completed
-        if entry.savepoint or entry.checkpoint in residue.retained
-        for handle in entry.handles.values()
-    }
+    kept = {handle for entry in case.history.completed if case.is_kept(entry) for handle in entry.handles.values()}
     handle = middle([handle for handle in residue.files if handle in kept])
     if handle is None or case.history.snapshots != "files":
         return None

@@ -21,6 +21,7 @@ from ..quick_checker.case import Case
 from ..quick_checker.idempotent_table import identity_of
 from . import forks
 from .batches import hold_back, show_waiting_row
+from .claims import CLAIM_MUTATIONS
 from .commands import (
     answer_with_nothing,
     begin_with_another,
@@ -400,5 +401,6 @@ MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     **FORK_MUTATIONS,
     **DELETION_MUTATIONS,
     **LISTING_MUTATIONS,
+    **CLAIM_MUTATIONS,
 }
 """Every mutation by its name."""

@@ -371,12 +371,22 @@ class Case:
         named = resume.answer.checkpoint
         return self.lineages.completed.get(named) if named is not None else None
 
+    def is_retained(self, entry: Completed) -> bool:
+        """Whether a complete snapshot was retained at rest."""
+        return entry.checkpoint in self.history.residue.retained
+
+    def is_owned(self, entry: Completed, order: int | None = None) -> bool:
+        """Whether the engine may delete a complete snapshot by itself: any checkpoint and no savepoint, unless a resume
+        (up to `order`) said otherwise."""
+        claims = self.commands.claims(order) if self.commands.claiming else {}
+        return claims.get(entry.checkpoint, not entry.savepoint)
+
     def is_kept(self, entry: Completed) -> bool:
-        """Whether a complete snapshot has to be there at rest: it is retained, or a savepoint that no user had
-        deleted."""
-        if entry.checkpoint in self.history.residue.retained:
+        """Whether a complete snapshot has to be there at rest: it is retained, or it is not the engine's and no user
+        had it deleted."""
+        if self.is_retained(entry):
             return True
-        return entry.savepoint and not self.commands.may_be_deleted(entry.checkpoint)
+        return not self.is_owned(entry) and not self.commands.may_be_deleted(entry.checkpoint)
 
     @cached_property
     def rewound(self) -> bool:

@@ -147,6 +147,24 @@ class Commands:
         """When the record of a snapshot was deleted for a user."""
         return self._deleted.get(checkpoint) if self.deletions else None
 
+    # -- claimed snapshots ---------------------------------------------------------
+
+    @cached_property
+    def claiming(self) -> list[Asked]:
+        """The resumes that succeeded and said whose their snapshot is."""
+        return [one for one in self.asked if one.issued.kind == "resume" and _says_whose(one)]
+
+    def claims(self, order: int | None = None) -> dict[int, bool]:
+        """By snapshot from which a job was resumed: whether the last resume that said so claimed it; `order`: up to
+        then."""
+        return {
+            one.answer.checkpoint: bool(one.issued.claimed)
+            for one in self.claiming
+            if one.answer is not None
+            and one.answer.checkpoint is not None
+            and (order is None or one.issued.order < order)
+        }
+
     # -- at any time ---------------------------------------------------------------
 
     def misjudged(self) -> Violated | None:
@@ -241,6 +259,10 @@ class Commands:
     def _violated(self, difference: str, message: str, order: int | None, checkpoint: int | None = None) -> Violated:
         events = journal_until(self._history, order)
         return Violated(difference=difference, message=message, checkpoint=checkpoint, events=events)
+
+
+def _says_whose(one: Asked) -> bool:
+    return one.succeeded and one.issued.claimed is not None
 
 
 def _error(one: Asked) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..core.decisions.parts import Parts
 from . import (
     alignment,
+    claims,
     coordination,
     deletions,
     enumeration,
@@ -34,6 +35,7 @@ GROUPS = (
     alignment,
     coordination,
     deletions,
+    claims,
     recovery,
     state,
     state_files,

@@ -9,7 +9,7 @@ from ..core.decisions.failover import Failover
 from ..core.decisions.fencing import Fencing
 from ..core.vocabulary.causes import AnyCause, TimedOut
 from ..core.vocabulary.effects import Effect
-from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.events import Claims, CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Ack, Cancel, ToTask
 from ..core.vocabulary.stages import Restarting, Saving, Stage
@@ -36,12 +36,12 @@ class NewestIsLastCompleted(Cleanup):
     def __init__(self) -> None:
         self._completed: list[CheckpointId] = []
 
-    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int) -> list[CompletedSnapshot]:
+    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int, claims: Claims) -> list[CompletedSnapshot]:
         for snapshot in retained:
             if snapshot.checkpoint not in self._completed:
                 self._completed.append(snapshot.checkpoint)
         by_completion = sorted(retained, key=lambda snapshot: self._completed.index(snapshot.checkpoint))
-        return super().subsumed(by_completion, keep)
+        return super().subsumed(by_completion, keep, claims)
 
 
 class EndsSuffice(Triggering):

@@ -10,7 +10,7 @@ from ..core.decisions.tasks import StartPosition
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyIncompatible
 from ..core.vocabulary.effects import Effect, Sweep
-from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.events import Claims, CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
 
@@ -95,10 +95,10 @@ class ForgetsWhatWasNamed(RestoreChoice):
 class DeletesByAge(Cleanup):
     """P13: a user's savepoint is deleted once a few newer checkpoints have completed."""
 
-    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int) -> list[CompletedSnapshot]:
+    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int, claims: Claims) -> list[CompletedSnapshot]:
         old = [one for one in retained[: max(0, len(retained) - keep)] if one.savepoint]
         self.reached = self.reached or bool(old)
-        return [*super().subsumed(retained, keep), *old]
+        return [*super().subsumed(retained, keep, claims), *old]
 
 
 class ClampedToInitial(StartPosition):

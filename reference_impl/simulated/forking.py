@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..core.vocabulary.events import CompletedSnapshot, JobRecord
+from ..core.vocabulary.events import Claims, CompletedSnapshot, JobRecord
 from ..core.vocabulary.ids import Handle
 from .external import TransactionStore
 from .logs import LogShelf
@@ -31,6 +31,8 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
     """split: the first offset that its log still has"""
     external: TransactionStore
     """without what came behind the snapshot"""
+    claims: Claims
+    """of the snapshots from which jobs were resumed before"""
     logs: LogShelf
 
     @property
@@ -47,6 +49,7 @@ def copied(
     files: dict[Handle, bytes],
     trimmed: dict[int, int],
     external: TransactionStore,
+    claims: Claims,
     logs: LogShelf,
     written: Sequence[bool],
 ) -> Copied:
@@ -60,5 +63,6 @@ def copied(
         files=dict(files),
         trimmed=dict(trimmed),
         external=external.up_to(retained[-1].checkpoint, written),
+        claims=claims,
         logs=copy.deepcopy(logs),
     )

@@ -19,7 +19,15 @@ from ..core.job.topology import JobGraph
 from ..core.lifecycle.coordinator import Coordinator
 from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return
-from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
+from ..core.vocabulary.events import (
+    Claims,
+    Commanded,
+    CommandKind,
+    CompletedSnapshot,
+    CoordinatorStarted,
+    JobRecord,
+    TaskLost,
+)
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.status_changes import AnyStatusChange, AttemptStarted, CheckpointAborted, CheckpointTriggered
 from ..driver.arms import Arms
@@ -57,6 +65,8 @@ class Submission(msgspec.Struct, frozen=True):
     """the snapshots of the job that it resumes"""
     named: CheckpointId | None = None
     """the one from which it begins; None: the newest"""
+    claims: Claims = {}
+    """of the snapshots from which this job and former ones were resumed"""
 
 
 class World:
@@ -150,12 +160,21 @@ class World:
         self.jobs.save(stores.record)
         for snapshot in () if self.settings.memory else stores.retained:
             self.files.store(snapshot)
+        self._submission = Submission(claims=stores.claims)
         self.submit(stores.retained)
         self.quiet = self.loop.run(stores.at_us + self.settings.limit_us, None, self.settings.limit_steps)
 
-    def submit(self, initial: Sequence[CompletedSnapshot] = (), named: CheckpointId | None = None) -> None:
-        """Start a job: from nothing, or from the snapshots of the one before, the newest one unless another is
-        named."""
+    def submit(
+        self,
+        initial: Sequence[CompletedSnapshot] = (),
+        named: CheckpointId | None = None,
+        claimed: bool | None = None,
+    ) -> None:
+        """Start a job: from nothing, or from the snapshots of the one before, the newest one unless another is named.
+        `claimed`: whether the job claims the named one (`Claims`); None: nothing is said of it."""
+        claims = dict(self._submission.claims)
+        if named is not None and claimed is not None:
+            claims[named] = claimed
         previous = self.jobs.load(self.job_number)
         if self.coordinator is not None:
             self.coordinator.alive = False  # from here on timers and answers of a former job have no effect in this one
@@ -167,6 +186,7 @@ class World:
             CheckpointId(previous.next_checkpoint + 8) if previous else CheckpointId(1),
             tuple(initial),
             named,
+            claims,
         )
         self.coordinator = CoordinatorRunner(self, self._coordinator())
         self.coordinator.feed(CoordinatorStarted(None))
@@ -190,6 +210,7 @@ class World:
             first_checkpoint=job.first_checkpoint,
             initial=job.initial,
             named=job.named,
+            claims=job.claims,
         )
 
     def resumable(self) -> list[CompletedSnapshot]:
@@ -212,6 +233,7 @@ class World:
                 files=self.files.files,
                 trimmed=self.jobs.trimmed,
                 external=self.external,
+                claims=self._submission.claims,
                 logs=self._channel_logs,
                 written=written(retained[number].checkpoint),
             )

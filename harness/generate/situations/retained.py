@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ....faults.plan import AnyFault, AtRest, AtTime
+from ....faults.plan import AnyFault, AtRest, AtTime, KillCoordinator
 from ...scenario.model import AnyCommand, Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..deletions import death_amid_a_deletion, deletions
@@ -70,5 +70,36 @@ def deleted(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("deleted", faults=faults[: frame.max_faults], commands=commands)
 
 
-HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {"deleted": deleted}
+def claimed(choices: Choices, frame: Frame) -> Scenario:
+    """A job is stopped, and the next one claims the snapshot from which it goes on, or leaves it to its user.
+
+    It takes more checkpoints than it keeps.  Amid these a task or the coordinator may die, and at the end each retained
+    snapshot may be forked.
+    """
+    recipe = frame.recipe(
+        most_records=80, least_records=40, most_operators=2, parallelism=(1, 2, 2, 3), splits=(1, 2, 3)
+    )
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(7, 12), memory_percent=0)
+    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick((1, 2, 1, 3)), pooled_ids=False)
+    if frame.knows_formats and choices.percent(75):
+        stage = replace(stage, engine=replace(stage.engine, snapshot_format="incremental", full_every=8))
+    target = stage.target
+    asked = at_some_time(choices, target, share=(25, 60))
+    stop: AnyCommand = Cancel(trigger=asked) if choices.percent(50) else StopWithSavepoint(trigger=asked)
+    pause_us = choices.pick((1_000, 0))
+    again = Resume(trigger=AtTime(at_us=pause_us), claim_mode=choices.pick(("no-claim", "claim")))
+    commands: tuple[AnyCommand, ...] = (stop, again)
+    faults: tuple[AnyFault, ...] = ()
+    if choices.percent(40):
+        soon_us = asked.at_us + pause_us + choices.pick((4_000, 8_000, 2_000))
+        soon = AtTime(at_us=soon_us)
+        death: AnyFault = KillCoordinator(trigger=soon) if choices.percent(50) else extras.kill(choices, target)
+        faults = (replace(death, trigger=soon),)
+    if frame.knows_forks and choices.percent(30):
+        commands = (*commands, Fork(trigger=AtRest()))
+    return stage.scenario("claimed", faults=faults[: frame.max_faults], commands=commands)
+
+
+HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {"deleted": deleted, "claimed": claimed}
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"retained": retained}

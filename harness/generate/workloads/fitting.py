@@ -166,9 +166,12 @@ def _is_incompatible(command: AnyCommand) -> bool:
 
 
 def _known(command: AnyCommand, capabilities: Capabilities) -> AnyCommand:
-    """The command without a parallelism, a format, or another snapshot than the newest, that the subject lacks."""
+    """The command without a parallelism, a format, a claim, or another snapshot than the newest, that the subject
+    lacks."""
     if not capabilities.rescales and isinstance(command, Resume | Fork):
         command = replace(command, parallelism={})
     if not capabilities.resumes_older and isinstance(command, Resume):
         command = replace(command, snapshot="newest")
+    if not capabilities.claims_snapshots and isinstance(command, Resume):
+        command = replace(command, claim_mode="by-kind")
     return command if format_of(command) in ("", *capabilities.snapshot_formats) else replace(command, format=UNSET)

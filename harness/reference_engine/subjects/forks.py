@@ -154,7 +154,11 @@ def up_to(history: h.History, checkpoint: int) -> h.History:
         written=[one for one, kept in zip(history.written, written_before(history, checkpoint), strict=True) if kept],
         committed=[],
         reads=[],
-        journal=[one for one in history.journal if one.order <= last.order or _is_of(last, one, issued)],
+        journal=[
+            _claimed_later(one, answers(history), last.order)
+            for one in history.journal
+            if one.order <= last.order or _is_of(last, one, issued)
+        ],
         lasting=[],
         unapplied=[],
         timeline=[],
@@ -204,12 +208,20 @@ def _is_of(last: h.Completed, entry: h.AnyJournalEntry, issued: Collection[int])
     """Whether something that was recorded after a snapshot had completed belongs to the history up to the snapshot;
     `issued` are the commands of that history."""
     if isinstance(entry, h.CommandIssued):
-        return entry.kind == "delete-snapshot"
+        return entry.kind == "delete-snapshot" or entry.claimed is True
     if isinstance(entry, h.CommandReturned):
         return entry.checkpoint == last.checkpoint and entry.command in issued
     if isinstance(entry, h.JobEnded):
         return entry.checkpoint == last.checkpoint
     return isinstance(entry, h.FaultFired | h.SnapshotDeleted)
+
+
+def _claimed_later(entry: h.AnyJournalEntry, answered: dict[int, int | None], order: int) -> h.AnyJournalEntry:
+    """A later job may delete the snapshot that it claims, as if its user had it deleted; the job is left out."""
+    if not isinstance(entry, h.CommandIssued) or entry.claimed is None or entry.order <= order:
+        return entry
+    claimed = answered.get(entry.command)
+    return msgspec.structs.replace(entry, kind="delete-snapshot", checkpoint=claimed, claimed=None)
 
 
 def _up_to(transaction: h.Transaction, checkpoint: int) -> h.Transaction:

@@ -297,7 +297,7 @@ class Recorder:
         )
         entry.format = event.format
         entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
-        entry.checkpoint = event.snapshot
+        entry.checkpoint, entry.claimed = event.snapshot, event.claimed
         self.history.journal.append(entry)
 
     def _command_returned(self, event: o.CommandReturned) -> None:

@@ -55,6 +55,9 @@ from .residue import residue_of
 from .transitions import TRANSITIONS, TransitionCount
 from .translation import config, dated_inputs, identity, job_graphs, lateness_us, logs, refuse_aims, settings
 
+CLAIMED = {"by-kind": None, "claim": True, "no-claim": False}
+"""by claim mode of a resume"""
+
 
 class SimulatedSubject:
     """Runs scenarios in virtual time, with `defect` planted in the engine."""
@@ -79,6 +82,7 @@ class SimulatedSubject:
             sources=frozenset(SOURCES),
             rescales=True,
             resumes_older=True,
+            claims_snapshots=True,
             refuses_incompatible=True,
             regional_recovery=True,
             local_recovery=True,
@@ -163,6 +167,7 @@ class Run:
             identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
             restart_attempts=engine.restart_attempts,
             tolerated_failures=engine.tolerated_failures,
+            retained_checkpoints=engine.retained_checkpoints,
             snapshots=engine.snapshot_store,
             savepoints=engine.savepoints if engine.savepoints != "snapshots" else msgspec.UNSET,
             runs=[],
@@ -276,12 +281,19 @@ class Run:
                 return
             self._resumes.pop(0)
             other = snapshot if command.snapshot != "newest" else None
+            claimed = CLAIMED[command.claim_mode] if snapshot is not None else None
             world.observer.saw(
                 o.CommandIssued(
-                    number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted), other
+                    number,
+                    CommandKind.RESUME,
+                    False,
+                    dict(command.parallelism),
+                    dict(command.inserted),
+                    other,
+                    claimed=claimed,
                 )
             )
-            world.submit(retained, other)
+            world.submit(retained, other if claimed is None else snapshot, claimed)
             world.observer.saw(o.command_returned(number, snapshot, None))
 
         self.environment.at(self.world.loop.now + pause, act)

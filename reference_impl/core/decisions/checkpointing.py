@@ -9,7 +9,7 @@ import msgspec
 from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyCause, AnyIncompatible
 from ..vocabulary.effects import Discard, Effect, SetTimer, Sweep
-from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.events import Claims, CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
 from ..vocabulary.stages import Stage, Working
@@ -134,9 +134,14 @@ class RestoreChoice(Part):
 class Cleanup(Part):
     """Which snapshots may be deleted, and when."""
 
-    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int) -> list[CompletedSnapshot]:
-        """The oldest checkpoints beyond `keep`; never a user's savepoint."""
-        own = [snapshot for snapshot in retained if not snapshot.savepoint]
+    def owns(self, snapshot: CompletedSnapshot, claims: Claims) -> bool:
+        """Whether the job may delete a snapshot by itself: as its user said on resuming from it (SNAP-3), and else any
+        checkpoint and no savepoint."""
+        return claims.get(snapshot.checkpoint, not snapshot.savepoint)
+
+    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int, claims: Claims) -> list[CompletedSnapshot]:
+        """The oldest snapshots beyond `keep` that the job owns."""
+        own = [snapshot for snapshot in retained if self.owns(snapshot, claims)]
         return own[: max(0, len(own) - keep)]
 
     def oldest_needed(self, restorable: Sequence[CheckpointId]) -> CheckpointId | None:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ..vocabulary.events import Claims, CompletedSnapshot
 from ..vocabulary.formats import Edit, Filed, Keyed, StateFile
 from ..vocabulary.ids import CheckpointId, Handle
 from .part import Part
@@ -83,6 +84,15 @@ class Increments(Part):
         return tuple(file.name for file in filed.files)
 
     # -- at the coordinator -----------------------------------------------------------
+
+    def may_build_on(
+        self, snapshot: CompletedSnapshot, job: int, begun_from: CheckpointId | None, claims: Claims
+    ) -> bool:
+        """Whether the files of a job's checkpoint may be needed by a later one: a checkpoint of this job, or the
+        snapshot from which it was begun if it claimed that.  A savepoint is its user's."""
+        if snapshot.job == job:
+            return not snapshot.savepoint
+        return snapshot.checkpoint == begun_from and claims.get(begun_from, False)
 
     def counts(self, holders: Sequence[Holder]) -> dict[Handle, int]:
         """How many need each file."""

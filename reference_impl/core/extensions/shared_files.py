@@ -14,9 +14,9 @@ from typing import Protocol
 from ..decisions.increments import Holder, Increments
 from ..job.config import Config
 from ..protocol.checkpoints import UnderWay
-from ..vocabulary.events import CompletedSnapshot, all_of, files_needed
+from ..vocabulary.events import Claims, CompletedSnapshot, all_of, files_needed
 from ..vocabulary.formats import CANONICAL, INCREMENTAL
-from ..vocabulary.ids import Handle
+from ..vocabulary.ids import CheckpointId, Handle
 
 
 class Retained(Protocol):
@@ -30,13 +30,24 @@ class SharedFiles:
     """The files of one job's snapshots."""
 
     def __init__(
-        self, job: int, config: Config, increments: Increments, under_way: UnderWay, complete: Retained
+        self,
+        job: int,
+        config: Config,
+        increments: Increments,
+        under_way: UnderWay,
+        complete: Retained,
+        *,
+        begun_from: CheckpointId | None = None,
+        claims: Claims | None = None,
     ) -> None:
+        """`begun_from`: the snapshot that the user named."""
         self._job = job
         self._full_every = config.full_every
         self._increments = increments
         self._under_way = under_way
         self._complete = complete
+        self._begun_from = begun_from
+        self._claims = claims or {}
         self.in_use = False
         """snapshots that have files were asked for"""
         self._let_go: dict[Handle, None] = {}
@@ -46,11 +57,13 @@ class SharedFiles:
         """The checkpoint on which a new one of this format builds; None: it writes all its files.
 
         It is the newest one of this job, if it has files and its chain may become longer.  A savepoint is the user's,
-        and no checkpoint of the job builds on it.
+        and no checkpoint of the job builds on it.  The first checkpoint of a job that was resumed writes all its files,
+        unless the job claimed the snapshot from which it was begun.
         """
         self.in_use = True
-        own = [one for one in self._complete.all if one.job == self._job and not one.savepoint]
-        newest = max(own, key=lambda one: one.checkpoint, default=None)
+        may_build_on = self._increments.may_build_on
+        bases = [one for one in self._complete.all if may_build_on(one, self._job, self._begun_from, self._claims)]
+        newest = max(bases, key=lambda one: one.checkpoint, default=None)
         if name != INCREMENTAL or newest is None or newest.format == CANONICAL:
             return None
         return newest if newest.increments + 1 < self._full_every else None

@@ -12,7 +12,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import UnderWay
-from ..vocabulary.events import CompletedSnapshot, files_of
+from ..vocabulary.events import Claims, CompletedSnapshot, files_of
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.state import LastStates
 
@@ -33,6 +33,7 @@ class CompletedCheckpointStore:
         under_way: UnderWay,
         *,
         named: CheckpointId | None,
+        claims: Claims | None = None,
     ) -> None:
         """`named`: the snapshot of a former job from which the user began this job; None: the newest one."""
         self._graph = graph
@@ -41,6 +42,7 @@ class CompletedCheckpointStore:
         self._parts = parts
         self._job = job
         self._named = named
+        self._claims = claims or {}
         self.all: tuple[CompletedSnapshot, ...] = ()
         self._recoverable: tuple[CompletedSnapshot, ...] = ()
         """all but those to which this job does not go back: they stay"""
@@ -58,7 +60,7 @@ class CompletedCheckpointStore:
     def add(self, snapshot: CompletedSnapshot) -> list[CompletedSnapshot]:
         """A snapshot is complete.  Those that it subsumes are not retained any more, and returned."""
         retained = sorted((*self.all, snapshot), key=lambda one: one.checkpoint)
-        subsumed = self._parts.cleanup.subsumed(retained, self._config.retained_checkpoints)
+        subsumed = self._parts.cleanup.subsumed(retained, self._config.retained_checkpoints, self._claims)
         for one in subsumed:
             retained.remove(one)
         self._retain(retained)

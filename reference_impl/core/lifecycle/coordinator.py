@@ -115,8 +115,10 @@ class Coordinator:
         self.attempts = Attempts(AttemptId(first_attempt - 1), channels_stay=config.failover == "local")
         self.attempt_of = self.attempts.of
         self.under_way = UnderWay()
-        self.completed = CompletedCheckpointStore(graph, config, parts, job, self.under_way, named=named)
-        files = SharedFiles(job, config, parts.increments, self.under_way, self.completed)
+        self.completed = CompletedCheckpointStore(graph, config, parts, job, self.under_way, named=named, claims=claims)
+        files = SharedFiles(
+            job, config, parts.increments, self.under_way, self.completed, begun_from=named, claims=claims
+        )
         self._cleaner = CheckpointsCleaner(config, parts, self.under_way, self.completed, files)
         failures = CheckpointFailureManager(parts.tolerance, config.tolerated_failures, self.completed)
         self.ends = TaskEnds(graph)

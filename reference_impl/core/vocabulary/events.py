@@ -239,6 +239,11 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """how many complete checkpoints it builds on, one on the other; 0: all files were written for it"""
 
 
+Claims = Mapping[CheckpointId, bool]
+"""By snapshot from which a user resumed a job and said whose it is: whether the job claimed it, and so deletes it once
+newer ones subsume it.  False: the job never deletes it, and refers to none of its files."""
+
+
 class Closure(msgspec.Struct, frozen=True):
     """How and why a job is closed: it is cancelled or has failed."""
 

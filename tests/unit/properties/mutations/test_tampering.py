@@ -17,6 +17,7 @@ from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import INVARIANTS, Holds, Violated
 from cutproof.properties.mutations.tampering import (
     BATCH_MUTATIONS,
+    CLAIM_MUTATIONS,
     COMMITTER_MUTATIONS,
     COMPATIBILITY_MUTATIONS,
     DELETION_MUTATIONS,
@@ -68,6 +69,7 @@ ELSEWHERE = (
     | FORK_MUTATIONS
     | DELETION_MUTATIONS
     | LISTING_MUTATIONS
+    | CLAIM_MUTATIONS
 )
 
 

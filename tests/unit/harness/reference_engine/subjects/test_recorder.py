@@ -173,7 +173,7 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
                 "checkpoint": None,
                 "parallelism": {},
             }
-            | {"inserted": {}},
+            | {"inserted": {}, "claimed": None},
         ),
         (h.CommandReturned, {"command": 5, "checkpoint": 4, "error": "", "cause": None}),
         (

@@ -1,0 +1,63 @@
+"""Group P: snapshots that a job claims, or does not, when a user resumes from them."""
+
+from __future__ import annotations
+
+from ..core.decisions.checkpointing import Cleanup
+from ..core.decisions.increments import Increments
+from ..core.vocabulary.events import Claims, CompletedSnapshot
+from ..core.vocabulary.ids import CheckpointId
+from .registry import Defect
+
+
+class BuildsOnWhatIsNotItsOwn(Increments):
+    """P25: the first checkpoint of a job is an increment on the snapshot from which it was begun, claimed or not."""
+
+    def may_build_on(
+        self, snapshot: CompletedSnapshot, job: int, begun_from: CheckpointId | None, claims: Claims
+    ) -> bool:
+        allowed = super().may_build_on(snapshot, job, begun_from, claims)
+        wrongly = not allowed and snapshot.checkpoint == begun_from and bool(snapshot.files)
+        self.reached = self.reached or wrongly
+        return allowed or wrongly
+
+
+class NeverDeletesWhatItClaimed(Cleanup):
+    """P26: a savepoint that was claimed counts as its user's all the same, and stays for ever."""
+
+    def owns(self, snapshot: CompletedSnapshot, claims: Claims) -> bool:
+        self.reached = self.reached or (snapshot.savepoint and claims.get(snapshot.checkpoint, False))
+        return super().owns(snapshot, claims) and not snapshot.savepoint
+
+
+class DeletesWhatItDidNotClaim(Cleanup):
+    """P27: a checkpoint from which a job was begun without claiming it is deleted as if it were the job's own."""
+
+    def owns(self, snapshot: CompletedSnapshot, claims: Claims) -> bool:
+        owned = super().owns(snapshot, claims)
+        self.reached = self.reached or (not owned and not snapshot.savepoint)
+        return owned or not snapshot.savepoint
+
+
+DEFECTS = (
+    Defect(
+        id="P25",
+        upstream="FLIP-193 (no-claim)",
+        title="the first checkpoint refers to files of a snapshot that the job has not claimed",
+        invariant="restored-state",
+        replacements=lambda: {"increments": BuildsOnWhatIsNotItsOwn()},
+    ),
+    Defect(
+        id="P26",
+        upstream="FLIP-193 (claim)",
+        title="a savepoint that a job has claimed is never deleted",
+        invariant="no-leaks",
+        replacements=lambda: {"cleanup": NeverDeletesWhatItClaimed()},
+    ),
+    Defect(
+        id="P27",
+        upstream="FLIP-193 (no-claim)",
+        title="a job deletes the checkpoint from which it was begun and which it has not claimed",
+        invariant="restored-state",
+        replacements=lambda: {"cleanup": DeletesWhatItDidNotClaim()},
+    ),
+)
