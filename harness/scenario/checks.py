@@ -34,6 +34,7 @@ from .model import (
     format_of,
     kind_of,
 )
+from .snapshots import CLAIMED
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
@@ -45,7 +46,7 @@ STATE_BACKENDS = ("heap", "lsm")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 SNAPSHOT_FORMATS = ("canonical", "native", "incremental")
-CLAIM_MODES = ("by-kind", "claim", "no-claim")
+CLAIM_MODES = tuple(CLAIMED)
 SAVEPOINTS = ("snapshots", "never-restored", "without-side-effects")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 FAILOVERS = ("full", "region", "local")

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from .model import Savepoint, Scenario, StopWithSavepoint
 
+CLAIMED = {"by-kind": None, "claim": True, "no-claim": False}
+"""By claim mode of a resume: whether the job claims its snapshot; None where nothing is said."""
+
 
 def named(
     snapshot: str, retained: Iterable[int], scenario: Scenario, answers: Mapping[int, int | None]

@@ -296,6 +296,7 @@ class CoordinatorProcessWorld(ProcessWorld):
             first_checkpoint=CheckpointId(order.checkpoint),
             initial=initial,
             named=order.named,
+            claims=order.claims,
         )
         self.runner_now = CoordinatorRunner(self, machine)
         self.runner_now.feed(CoordinatorStarted(record))

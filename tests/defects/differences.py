@@ -157,9 +157,6 @@ NOT_ON_PROCESSES = (
     "P22",
     "P23",
     "P24",
-    "P25",
-    "P26",
-    "P27",
 )
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 

@@ -144,6 +144,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
         restart_attempts=engine.restart_attempts,
         tolerated_failures=engine.tolerated_failures,
+        retained_checkpoints=engine.retained_checkpoints,
         snapshots=engine.snapshot_store,
         savepoints=engine.savepoints if engine.savepoints != "snapshots" else msgspec.UNSET,
         runs=[],

@@ -13,7 +13,7 @@ from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.disk.logs import DiskLogs
 from ....reference_impl.processes.network.frames import Ended, Returned, Submit, TakeOver
 from ...scenario.model import Resume, Scenario
-from ...scenario.snapshots import named
+from ...scenario.snapshots import CLAIMED, named
 from .context import Context
 from .processes import Member
 
@@ -32,6 +32,7 @@ class Jobs:
         self._logs = DiskLogs(context.config.store, whole_files=False)
         self._records = DiskJobs(context.config.store)
         self._submission: tuple[int, int, tuple[CompletedSnapshot, ...], CheckpointId | None] = (1, 1, (), None)
+        self._claims: dict[CheckpointId, bool] = {}
         self._answers: dict[int, int | None] = {}
         self._retained: tuple[int, ...] = ()
         self.unapplied = [command for command in scenario.commands if isinstance(command, Resume)]
@@ -60,7 +61,16 @@ class Jobs:
         member = self._coordinator()
         if member is not None:
             member.send(
-                Submit(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial, recall, named)
+                Submit(
+                    self._context.clock.tick(),
+                    self.number,
+                    AttemptId(attempt),
+                    checkpoint,
+                    initial,
+                    recall,
+                    named,
+                    dict(self._claims),
+                )
             )
 
     def take_over(self, member: Member) -> None:
@@ -68,7 +78,15 @@ class Jobs:
         if not self.is_over:
             attempt, checkpoint, initial, named = self._submission
             member.send(
-                TakeOver(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial, named)
+                TakeOver(
+                    self._context.clock.tick(),
+                    self.number,
+                    AttemptId(attempt),
+                    checkpoint,
+                    initial,
+                    named,
+                    dict(self._claims),
+                )
             )
 
     def returned(self, frame: Returned) -> None:
@@ -100,10 +118,21 @@ class Jobs:
         self.unapplied.pop(0)
         number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
         journal = self._context.journal
+        claimed = CLAIMED[command.claim_mode] if snapshot is not None else None
+        if snapshot is not None and claimed is not None:
+            self._claims[snapshot] = claimed
         journal.saw(
-            o.CommandIssued(number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted), other)
+            o.CommandIssued(
+                number,
+                CommandKind.RESUME,
+                False,
+                dict(command.parallelism),
+                dict(command.inserted),
+                other,
+                claimed=claimed,
+            )
         )
-        self.submit(initial, other, recall=self._memory)
+        self.submit(initial, other if claimed is None else snapshot, recall=self._memory)
         journal.saw(o.command_returned(number, snapshot, None))
 
     def retained(self) -> list[int]:

@@ -74,6 +74,7 @@ class ProcessesSubject:
             sources=frozenset(SOURCES),
             rescales=True,
             resumes_older=True,
+            claims_snapshots=True,
             refuses_incompatible=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),

@@ -46,7 +46,7 @@ from ...scenario.model import (
     format_of,
     kind_of,
 )
-from ...scenario.snapshots import named, saved_as
+from ...scenario.snapshots import CLAIMED, named, saved_as
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from .forks import Forks, answers
@@ -54,9 +54,6 @@ from .recorder import Recorder
 from .residue import residue_of
 from .transitions import TRANSITIONS, TransitionCount
 from .translation import config, dated_inputs, identity, job_graphs, lateness_us, logs, refuse_aims, settings
-
-CLAIMED = {"by-kind": None, "claim": True, "no-claim": False}
-"""by claim mode of a resume"""
 
 
 class SimulatedSubject:

@@ -7,6 +7,8 @@ of its own frames; a frame of one is not understood on another.
 
 from __future__ import annotations
 
+import msgspec
+
 from ...core.vocabulary.causes import AnyCause
 from ...core.vocabulary.ends import Status
 from ...core.vocabulary.events import CommandKind, CompletedSnapshot
@@ -296,6 +298,8 @@ class Submit(Frame):
     recall: bool
     named: CheckpointId | None = None
     """the snapshot of these from which the job begins; None: the newest"""
+    claims: dict[CheckpointId, bool] = msgspec.field(default_factory=dict)
+    """as in `Claims`"""
 
 
 class TakeOver(Frame):
@@ -306,6 +310,8 @@ class TakeOver(Frame):
     checkpoint: int
     initial: tuple[CompletedSnapshot, ...]
     named: CheckpointId | None = None
+    claims: dict[CheckpointId, bool] = msgspec.field(default_factory=dict)
+    """as in `Claims`"""
 
 
 class Ask(Frame):
