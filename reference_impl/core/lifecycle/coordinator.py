@@ -34,6 +34,7 @@ from ..vocabulary.ends import JobEnd, Status
 from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
     Answered,
+    Claims,
     Closure,
     Commanded,
     CommandKind,
@@ -91,7 +92,8 @@ class Coordinator:
 
     A job that resumes another one gets the other's snapshots (`initial`), and the numbers from which it counts on
     (`first_attempt`, `first_checkpoint`).  A coordinator that finds a record of its own job ignores all three.  The
-    job begins from the `named` snapshot (None: the newest), and never restores a newer one of a former job.
+    job begins from the `named` snapshot (None: the newest), and never restores a newer one of a former job.  `claims`:
+    which of the snapshots from which its user resumed this job and former ones are the engine's.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Coordinator:
         first_checkpoint: CheckpointId = FIRST_CHECKPOINT,
         initial: Sequence[CompletedSnapshot] = (),
         named: CheckpointId | None = None,
+        claims: Claims | None = None,
     ) -> None:
         config.check([spec.name for spec in graph.operators if not spec.rewindable])
         check_local(graph, config)
