@@ -91,7 +91,6 @@ def _in_order(case: Case) -> Iterator[JournalEntry | Completed]:
 
 
 def _start(count: _Count, started: AttemptStarted) -> None:
-    count.stops = count.stops and started.job == count.job
     count.attempt, count.job = started.attempt, started.job
     count.runs = False
     count.at_least, count.own = 0, {}
@@ -111,6 +110,8 @@ def _take(count: _Count, entry: JournalEntry | Completed) -> None:
             count.taken_over = True
         case CommandIssued(kind="stop-with-savepoint"):
             count.stops = True
+        case CommandIssued(kind="resume"):
+            count.stops = False  # a former job was stopped; the new one may be before its first attempt starts
         case Completed(checkpoint=checkpoint):
             count.newest = max(count.newest, checkpoint)
             count.at_most = count.at_least = 0

@@ -32,7 +32,7 @@ def judged(events: str, tolerated: int = 1, *, partial: bool = False) -> str:
     history = toy.history()
     history.tolerated_failures = tolerated
     history.journal, history.completed = [], []
-    attempt = 0
+    attempt, job = 0, 1
     for order, event in enumerate(["start", "run", *events.split(", ")], 1):
         what, _, number = event.partition(" ")
         at = {"order": order, "at_us": order}
@@ -41,24 +41,29 @@ def judged(events: str, tolerated: int = 1, *, partial: bool = False) -> str:
             case "start":
                 attempt += 1
                 tasks = ["numbers-0"] if partial and attempt > 1 else []
-                history.journal.append(AttemptStarted(**at, attempt=attempt, job=1, tasks=tasks))
+                history.journal.append(AttemptStarted(**at, attempt=attempt, job=job, tasks=tasks))
             case "run":
                 history.journal.append(AttemptRunning(**at, attempt=attempt))
             case "trigger":
-                history.journal.append(CheckpointTriggered(**at, checkpoint=checkpoint, job=1, attempt=attempt))
+                history.journal.append(CheckpointTriggered(**at, checkpoint=checkpoint, job=job, attempt=attempt))
             case "abort":
                 history.journal.append(CheckpointAborted(**at, checkpoint=checkpoint, reason="any"))
             case "complete":
-                history.completed.append(Completed(**at, checkpoint=checkpoint, job=1, attempt=attempt, handles={}))
+                history.completed.append(Completed(**at, checkpoint=checkpoint, job=job, attempt=attempt, handles={}))
             case "lose":
                 history.journal.append(TaskFailed(**at, task="numbers-0", attempt=attempt, reason="killed", fault=0))
             case "takeover":
                 history.journal.append(CoordinatorDown(**at, fault=0))
             case "stop":
                 history.journal.append(CommandIssued(**at, command=0, kind="stop-with-savepoint"))
+            case "cancel":
+                history.journal.append(JobEnded(**at, job=job, status="cancelled", reason="any"))
+            case "resume":
+                job += 1
+                history.journal.append(CommandIssued(**at, command=1, kind="resume"))
             case _:
                 assert what == "fail"
-                history.journal.append(JobEnded(**at, job=1, status="failed", reason="any"))
+                history.journal.append(JobEnded(**at, job=job, status="failed", reason="any"))
     found = misjudged_tolerance(Case(toy.workload, toy.topology, history))
     return found.difference if found is not None else ""
 
@@ -71,6 +76,8 @@ ALLOWED = (
     "trigger 1, takeover, start",
     "trigger 1, lose, abort 1, start",
     "stop, trigger 1, abort 1, start",
+    # a stop that is requested between a resume and the first attempt is of the job that is resumed
+    "cancel, resume, stop, start, run, trigger 1, abort 1, start",
     # the record of a checkpoint is stored while the restart waits for it
     "trigger 1, trigger 2, abort 2, trigger 3, abort 3, complete 1, start",
     # subsumed: a newer one is complete
@@ -92,6 +99,8 @@ def test_a_restart_with_a_reason_is_not_accused(events: str) -> None:
         "trigger 1, trigger 2, complete 2, abort 1, trigger 3, abort 3, start",
         "stop, start",
         "lose, start, run, trigger 1, abort 1, start",
+        # the job that was stopped is not the one that is resumed
+        "stop, cancel, resume, start, run, trigger 1, abort 1, start",
     ],
 )
 def test_a_restart_for_too_few_failures_is_found(events: str) -> None:
