@@ -124,7 +124,10 @@ def record(each: int, workers: int) -> Iterator[Row]:
     """All rows of what is here, in a fixed order."""
     works: list[tuple[Callable[..., list[Row]], tuple[object, ...]]] = [
         (examples, ("",)),
-        *((files, (folder,)) for folder in ("corpus", "corpus/processes", "regressions", "regressions/failed")),
+        *(
+            (files, (folder,))
+            for folder in ("corpus", "corpus/processes", "regressions", "regressions/failed", "regressions/abandoned")
+        ),
         *((drawn, (seed, first)) for seed in SEEDS for first in range(0, each, CHUNK)),
     ]
     with ProcessPoolExecutor(workers) as pool:

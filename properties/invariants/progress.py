@@ -11,9 +11,9 @@ without a command, and no answer to a command is false (see `commands` and `dele
 processing time is pending for ever (see `clocks`).
 
 An attempt fails for failed checkpoints only if more failed in a row than the job tolerates, and then it must (see
-`tolerance`).  A job may fail if faults used up its restarts or destroyed what it needed, and the job
-gives that reason; the verdict is then unknown (assumption broken).  Exercised by what
-the job did after healing: checkpoints, commits, commands, and its end.
+`tolerance`).  A job may fail if faults used up its restarts or destroyed what it needed, or if its user had left its
+snapshot behind (see `abandoned`), and the job gives that reason; the verdict is then unknown (assumption broken).
+Exercised by what the job did after healing: checkpoints, commits, commands, and its end.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..quick_checker.case import Case
 from ..reconstruct.commands import WELL
+from .parts.abandoned import began_from_abandoned, is_refused_since_abandoned
 from .parts.clocks import overdue
 from .parts.deletions import wrongly_refused
 from .parts.incompatible import neither_begun_nor_refused, refused_by_name
@@ -94,7 +95,7 @@ def _is_silence(case: Case, entry: JournalEntry) -> bool:
 def _unexplained_failure(case: Case) -> Violated | None:
     for entry in case.history.journal:
         if isinstance(entry, TaskFailed) and entry.fault is None:
-            if _is_silence(case, entry):
+            if _is_silence(case, entry) or is_refused_since_abandoned(case, entry):
                 continue
             message = (
                 f"{entry.task} of attempt {entry.attempt} failed, and no injected fault explains it: {entry.reason}"
@@ -131,6 +132,8 @@ def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
     with its snapshot.
     """
     if ended.status != "failed" or refused_by_name(case, ended):
+        return None
+    if _restarts_used_up(case, ended) and began_from_abandoned(case, ended):
         return None
     if not _fired(case):
         return _violated(case, "job failed", f"the job failed without any fault: {ended.reason or 'no reason'}", ended)

@@ -69,6 +69,12 @@ class Why(msgspec.Struct, frozen=True):
             return isinstance(self.cause, TransactionRefused)
         return "transaction" in self.sentence.lower()
 
+    def names(self, transaction: str) -> bool:
+        """Whether this is the transaction that was refused; of a sentence, whether it has the name as a word."""
+        if self.cause is not None:
+            return isinstance(self.cause, TransactionRefused) and self.cause.transaction == transaction
+        return re.search(rf"(?<![\w/-]){re.escape(transaction)}(?![\w/-])", self.sentence) is not None
+
     @property
     def unreadable(self) -> tuple[int, ...]:
         """The checkpoints that could not be read; of a sentence any number in it."""

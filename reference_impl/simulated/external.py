@@ -100,6 +100,11 @@ class TransactionStore:
                 other.handle(request)
         return other
 
+    def also_passing(self, writers: Sequence[TaskId]) -> TransactionStore:
+        """The store itself, in which these writers are `passing` too: a job that begins with it may have more tasks."""
+        self._passing = tuple(dict.fromkeys((*self._passing, *writers)))
+        return self
+
     def expire(self, name: str) -> bool:
         """Abort a sealed transaction, as the store does after its timeout; whether there was one.  A final one does
         not expire."""

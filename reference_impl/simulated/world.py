@@ -102,7 +102,8 @@ class World:
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
         self.jobs = JobStore()
-        self.external = TransactionStore(passing(graphs)) if begins_from is None else begins_from.external
+        stored = TransactionStore() if begins_from is None else begins_from.external
+        self.external = stored.also_passing(passing(graphs))
         arms = Arms()
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)

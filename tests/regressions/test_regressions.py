@@ -55,6 +55,15 @@ def test_a_job_that_fails_for_lack_of_its_snapshots_is_accused_of_nothing(name: 
     assert "were in the memory of the coordinator that died" in progress.detail
 
 
+def test_a_job_that_fails_on_an_abandoned_snapshot_is_accused_of_nothing() -> None:
+    """Its user had begun another job from an older snapshot, and that job aborted a transaction of the newer one."""
+    result = result_of("abandoned/a-newest-snapshot-behind-which-a-job-went-back")
+    assert result.judgement.violated == {}
+    progress = result.judgement.verdicts["progress"]
+    assert isinstance(progress, Unknown)
+    assert "transaction job-1/sink-0/1-2 has been aborted" in progress.detail
+
+
 def test_an_older_checkpoint_completes_after_a_newer_one_was_given_up() -> None:
     history = result_of("counting-beside-an-abort").history
     assert [one.checkpoint for one in history.completed][:2] == [1, 3]

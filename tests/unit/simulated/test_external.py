@@ -172,3 +172,13 @@ def test_what_is_committed_elsewhere_is_not_seen_by_the_reader_of_the_output() -
     assert isinstance(passed_on(Commit, "t"), Done)
     assert passed_on.store.accounts["t"].standing is Standing.COMMITTED
     assert passed_on.store.rows() == []
+
+
+def test_a_job_that_begins_with_a_copy_may_have_more_writers_whose_rows_pass() -> None:
+    before = Store()
+    before.store = TransactionStore([TaskId("map-0")])
+    copy = Store()
+    copy.store = before.store.up_to(CheckpointId(1), []).also_passing([TaskId("sink-0")])
+    copy.sealed("t", *ROWS)
+    assert isinstance(copy(Commit, "t"), Done)
+    assert copy.store.rows() == []
