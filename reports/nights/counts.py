@@ -33,6 +33,12 @@ class CountTable(msgspec.Struct, frozen=True, kw_only=True):
             if cells.count(",") >= most or len(cells) > LONGEST_ROW:
                 raise ValueError(f"the row {row[:60]!r} of a table of counts is longer than its columns")
 
+    def by_row(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """Each row with its counts by column, those that are 0 included."""
+        for row, cells in self.rows.items():
+            found = zip(self.columns, cells.split(","), strict=False)
+            yield row, {column: min(int(cell), MOST) for column, cell in found if cell}
+
     def counts(self) -> Iterator[tuple[str, str, int]]:
         """Row, column and count of each cell that has one."""
         for row, cells in self.rows.items():
