@@ -94,7 +94,7 @@ class SnapshotMap(Value, kw_only=True):
     title: str
     kinds: tuple[str, ...]
     lines: tuple[tuple[str, tuple[TargetTotal, ...]], ...]
-    """by action: a cell for each kind"""
+    """by what the user did: a cell for each kind"""
     possible: int
     hit: int
 
@@ -109,19 +109,20 @@ def snapshot_maps(coverage: Coverage) -> tuple[SnapshotMap, ...]:
     for row, fired in table.by_row():
         form, backend, action = _three(row)
         by_map.setdefault((form, backend), {})[action] = fired
-    most = max((count for lines in by_map.values() for fired in lines.values() for count in fired.values()), default=0)
-    return tuple(
-        SnapshotMap(
-            title=f"{form} snapshots, state {BACKENDS.get(backend, backend)}",
-            kinds=tuple(table.columns),
-            lines=tuple(
-                (action, tuple(_one(fired.get(kind), most) for kind in table.columns))
-                for action, fired in lines.items()
-            ),
-            possible=sum(len(fired) for fired in lines.values()),
-            hit=sum(count > 0 for fired in lines.values() for count in fired.values()),
-        )
-        for (form, backend), lines in by_map.items()
+    return tuple(_snapshot_map(form, backend, tuple(table.columns), lines) for (form, backend), lines in by_map.items())
+
+
+def _snapshot_map(form: str, backend: str, kinds: tuple[str, ...], lines: dict[str, dict[str, int]]) -> SnapshotMap:
+    counts = [count for fired in lines.values() for count in fired.values()]
+    return SnapshotMap(
+        title=f"{form} snapshots, state {BACKENDS.get(backend, backend)}",
+        kinds=kinds,
+        lines=tuple(
+            (_done(action), tuple(_one(fired.get(kind), max(counts, default=0)) for kind in kinds))
+            for action, fired in lines.items()
+        ),
+        possible=len(counts),
+        hit=sum(count > 0 for count in counts),
     )
 
 
@@ -138,13 +139,18 @@ def snapshot_lead(coverage: Coverage) -> str:
 def snapshots_not_hit(coverage: Coverage) -> tuple[str, ...]:
     """Possible snapshot targets that no scenario hit: some by name, the others counted."""
     found = [
-        f"{kind} and {action.replace('none', 'no command')}, {form} snapshots, state {BACKENDS.get(backend, backend)}"
+        f"{kind} and {_done(action)}, {form} snapshots, state {BACKENDS.get(backend, backend)}"
         for row, fired in coverage.snapshots.table.by_row()
         for form, backend, action in (_three(row),)
         for kind, count in fired.items()
         if not count
     ]
     return _some(found)
+
+
+def _done(action: str) -> str:
+    """What the user did, in words."""
+    return "no command" if action == "none" else action
 
 
 def _three(row: str) -> tuple[str, str, str]:
@@ -156,11 +162,19 @@ def _three(row: str) -> tuple[str, str, str]:
 def coverage_maps(coverage: Coverage) -> tuple[CoverageMap, ...]:
     """A map for each alignment mode that has possible targets, in the order of `MODES`."""
     by_mode: dict[str, list[Row]] = {}
-    for row, fired in coverage.table.by_row():
-        mode, ending, point = _three(row)
-        by_mode.setdefault(mode, []).append((ending, point, fired))
+    for mode, row in _rows(coverage):
+        by_mode.setdefault(mode, []).append(row)
     modes = [*(mode for mode in MODES if mode in by_mode), *sorted(set(by_mode) - set(MODES))]
     return tuple(_map(MODES.get(mode, mode), by_mode[mode]) for mode in modes)
+
+
+def _rows(coverage: Coverage) -> Iterator[tuple[str, Row]]:
+    """Each row, behind its alignment mode."""
+    for one in coverage.rows or ():
+        yield one.alignment, (one.ending, one.point, one.fired)
+    for name, fired in coverage.table.by_row():
+        mode, ending, point = _three(name)
+        yield mode, (ending, point, fired)
 
 
 def _map(title: str, rows: list[Row]) -> CoverageMap:
@@ -212,8 +226,7 @@ def _some(found: list[str]) -> tuple[str, ...]:
 
 
 def _empty(coverage: Coverage) -> Iterator[str]:
-    for row, fired in coverage.table.by_row():
-        mode, ending, point = _three(row)
+    for mode, (ending, point, fired) in _rows(coverage):
         for kind, number in fired.items():
             if not number:
                 yield f"{kind} at {point}, {ending}, {mode}"

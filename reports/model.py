@@ -107,6 +107,16 @@ class Impossible(Value, kw_only=True):
     cells: int
 
 
+class CoverageRow(Value, kw_only=True):
+    """A row of `Coverage.table`, as earlier versions wrote it."""
+
+    alignment: str
+    ending: str
+    point: str
+    fired: dict[str, int] = {}
+    """by kind of fault, those that are 0 included"""
+
+
 class SnapshotCoverage(Value, kw_only=True):
     """The snapshot targets (format x state backend x what the user did x fault): hit, possible and impossible ones."""
 
@@ -133,6 +143,8 @@ class Coverage(Value, kw_only=True):
     table: CountTable = CountTable()
     """how many faults fired at each target: by alignment, ending and point, and by kind of fault.  A 0 is a possible
     target that was not hit, and nothing an impossible one"""
+    rows: list[CoverageRow] | msgspec.UnsetType = msgspec.UNSET
+    """in place of the table in the summaries of earlier versions"""
     impossible: list[Impossible] = []
     snapshots: SnapshotCoverage = SnapshotCoverage()
 

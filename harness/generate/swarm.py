@@ -134,7 +134,7 @@ class Batches:
         """How often a group is aimed at, relative to the others: as often as the target in it that was hit least."""
         group = group_of(draw.frame, group_number)
         weights = [LEAST_WEIGHT]
-        for point, fault in group.pairs if group.life is None else ():
+        for point, fault in group.pairs if group.use is None else ():
             target = CoverageTarget(alignment=group.alignment, ending=group.ending, point=point, fault=fault)
             near = WEIGHT_OF_FAILURES if point in self._swarm.points else 1.0
             weights.append(near / (1 + self._swarm.hits.get(in_words(target), 0)))

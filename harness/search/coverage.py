@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from typing import TypeVar
 
 import msgspec
 
@@ -254,7 +255,7 @@ class CoverageTally:
             hit=sum(self._fired[target] > 0 for target in possible),
             fired=self._fired.total(),
             outside=self._outside,
-            table=_table({one: self._fired[one] for one in (*possible, *self._fired)}),
+            table=_table(possible, self._fired),
             impossible=_impossible(capabilities),
             snapshots=self._of_snapshots(capabilities),
         )
@@ -264,7 +265,7 @@ class CoverageTally:
         return SnapshotCoverage(
             possible=len(possible),
             hit=sum(self._snapshots[target] > 0 for target in possible),
-            table=_table({one: self._snapshots[one] for one in (*possible, *self._snapshots)}),
+            table=_table(possible, self._snapshots),
             impossible=_impossible_snapshots(capabilities),
         )
 
@@ -324,25 +325,20 @@ def in_a_table(hits: Mapping[AnyTarget, int]) -> CountTable:
     return table_of(counts, [kind for kind in KINDS if kind in kinds])
 
 
-def _table(counts: Mapping[AnyTarget, int]) -> CountTable:
-    """Counts as the summary has them, in the order of the axes; a target that is possible and was not hit is a 0."""
-    kinds = [kind for kind in KINDS if kind in {one.fault for one in counts}]
+T = TypeVar("T", CoverageTarget, SnapshotTarget)
+
+
+def _table(possible: Sequence[T], hits: Counter[T]) -> CountTable:
+    """Counts as the summary has them, in the order of the possible targets: one of these that was not hit is a 0."""
+    targets = list(possible)
+    targets += sorted(hits)
+    used = {one.fault for one in targets}
+    kinds = [kind for kind in KINDS if kind in used]
     places = {kind: place for place, kind in enumerate(kinds)}
     rows: dict[str, list[str]] = {}
-    for target in sorted(counts, key=_place_of):
-        rows.setdefault(_row_of(target), [""] * len(kinds))[places[target.fault]] = str(counts[target])
+    for target in targets:
+        rows.setdefault(_row_of(target), [""] * len(kinds))[places[target.fault]] = str(hits[target])
     return CountTable(columns=kinds, rows={row: ",".join(cells).rstrip(",") for row, cells in rows.items()})
-
-
-_PLACES = {
-    name: place
-    for axis in (MODES, ENDINGS, POINTS, SNAPSHOT_FORMATS, STATE_BACKENDS, ACTIONS, KINDS)
-    for place, name in enumerate(axis)
-}
-
-
-def _place_of(target: AnyTarget) -> tuple[int, ...]:
-    return tuple(_PLACES[name] for name in msgspec.structs.astuple(target))
 
 
 def from_a_table(table: CountTable) -> Iterator[tuple[str, int]]:

@@ -23,9 +23,9 @@ class SubjectTrends(Value, kw_only=True):
     nights: int
     charts: tuple[Chart, ...]
     never_taken: tuple[str, ...] = ()
+    """the transitions of the protocol's tables that no night has taken"""
     not_hit: tuple[str, ...] = ()
     """targets that no night has hit: some by name, the others counted"""
-    """the transitions of the protocol's tables that no night has taken"""
 
 
 def trends_of(nights: Sequence[Night]) -> tuple[SubjectTrends, ...]:

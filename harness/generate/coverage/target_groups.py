@@ -31,7 +31,7 @@ UPSETTING = frozenset(
 """kinds after which the job mostly starts another attempt, or fails if no restart is left"""
 
 
-class Life(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotUse(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of the snapshots of a scenario that aims at snapshot targets."""
 
     format: str
@@ -50,7 +50,7 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
     ending: str
     pairs: tuple[Pair, ...]
     needs: frozenset[str]
-    life: Life | None = None
+    use: SnapshotUse | None = None
     """of a group that aims at snapshot targets; then the points of its pairs are no aim"""
 
     @property
@@ -75,12 +75,12 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 def snapshot_targets_of(group: TargetGroup) -> tuple[SnapshotTarget, ...]:
     """The snapshot targets at which a group aims."""
-    life = group.life
-    if life is None:
+    use = group.use
+    if use is None:
         return ()
     return tuple(
-        SnapshotTarget(format=life.format, backend=life.backend, action=action, fault=kind)
-        for action in life.actions or (NONE,)
+        SnapshotTarget(format=use.format, backend=use.backend, action=action, fault=kind)
+        for action in use.actions or (NONE,)
         for _, kind in group.pairs
     )
 

@@ -13,7 +13,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import cycle
 from typing import TypeVar
 
 from ....faults.plan import COMMON_KINDS
@@ -23,8 +22,8 @@ from ...search.coverage import MODES, possible_targets
 from ...subject.abilities import OPERATORS
 from ...subject.port import Capabilities
 from ..stage import ALL_GUARANTEES, ALL_SINKS, Frame
-from .lives import lives_of
-from .target_groups import UPSETTING, Life, Pair, TargetGroup, needs_of, room_in, sink_for
+from .snapshot_uses import snapshot_uses
+from .target_groups import UPSETTING, Pair, SnapshotUse, TargetGroup, needs_of, room_in, sink_for
 
 T = TypeVar("T")
 
@@ -62,7 +61,7 @@ def group_of(frame: Frame, group_number: int) -> TargetGroup:
 
 def aims_at_snapshots(frame: Frame) -> bool:
     """Whether the scenario of the frame aims at snapshot targets."""
-    return frame.group_number is not None and group_of(frame, frame.group_number).life is not None
+    return frame.group_number is not None and group_of(frame, frame.group_number).use is not None
 
 
 def groups_in_a_round(frame: Frame) -> int:
@@ -74,8 +73,8 @@ def groups_in_a_round(frame: Frame) -> int:
 def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number: int) -> tuple[TargetGroup, ...]:
     """The groups of one round; every round has as many."""
     groups = [
-        TargetGroup(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs, life=life)
-        for (alignment, ending, sink, needs, life), alike in _groups(capabilities, sinks).items()
+        TargetGroup(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs, use=use)
+        for (alignment, ending, sink, needs, use), alike in _groups(capabilities, sinks).items()
         for pairs in _shared_out(_mixed(alike, number), room_in(most, ending, needs), ending, needs)
     ]
     nothing = TargetGroup(alignment=_least(capabilities), sink=min(sinks), ending="finished", pairs=(), needs=_NONE)
@@ -83,8 +82,8 @@ def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number:
 
 
 _NONE: frozenset[str] = frozenset()
-_Group = tuple[str, str, str, frozenset[str], Life | None]
-"""the alignment, ending, sink, needs and life of a group"""
+_Group = tuple[str, str, str, frozenset[str], SnapshotUse | None]
+"""the alignment, ending, sink, needs and use of a group"""
 
 
 def _least(capabilities: Capabilities) -> str:
@@ -102,23 +101,12 @@ def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, l
         if target.fault in COMMON_KINDS and (guarantee != "at-most-once" or "plain" in sinks):
             key = (target.alignment, target.ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee), None)
             groups.setdefault(key, []).append(pair)
-    for (life, ending, pairs), alignment in zip(lives_of(capabilities), cycle(_with_checkpoints(capabilities))):
+    for use, alignment, ending, pairs in snapshot_uses(capabilities):
         guarantee = MODES[alignment][0]
         for pair in pairs:
-            key = (alignment, ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee), life)
+            key = (alignment, ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee), use)
             groups.setdefault(key, []).append(pair)
     return groups
-
-
-def _with_checkpoints(capabilities: Capabilities) -> list[str]:
-    """The alignment modes of the subject that take checkpoints."""
-    return [
-        mode
-        for mode, (guarantee, alignment) in MODES.items()
-        if guarantee in capabilities.guarantees
-        and guarantee != "at-most-once"
-        and (guarantee != "exactly-once" or alignment in capabilities.alignments)
-    ]
 
 
 def _mixed(things: Iterable[T], number: int) -> list[T]:
@@ -129,8 +117,8 @@ def _name(thing: object) -> str:
     """A name that is the same in every process: it does not depend on the order of a set."""
     if not isinstance(thing, TargetGroup):
         return str(thing)
-    life = thing.life and f"{thing.life.format} {thing.life.backend} {thing.life.actions}"
-    return f"{thing.alignment} {thing.ending} {thing.pairs} {life or ''}".rstrip()
+    use = thing.use and f"{thing.use.format} {thing.use.backend} {thing.use.actions}"
+    return f"{thing.alignment} {thing.ending} {thing.pairs} {use or ''}".rstrip()
 
 
 TRIES = 3

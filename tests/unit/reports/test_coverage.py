@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec.structs import replace
 
 from cutproof.reports.coverage import (
@@ -88,6 +89,20 @@ def test_targets_without_hits_are_named_up_to_a_dozen() -> None:
     assert targets_not_hit(many)[-1] == "and 8 more"
 
 
+def test_the_rows_of_an_earlier_summary_are_shown_as_the_table_is() -> None:
+    rows = [
+        {"alignment": mode, "ending": ending, "point": point, "fired": fired}
+        for row, fired in COVERAGE.table.by_row()
+        for mode, ending, point in (row.split(" "),)
+    ]
+    earlier = msgspec.convert({"possible": 5, "rows": rows}, Coverage)
+    assert coverage_maps(earlier) == coverage_maps(COVERAGE)
+    assert targets_not_hit(earlier) == targets_not_hit(COVERAGE)
+    assert b"rows" not in msgspec.json.encode(Coverage()).replace(b'"rows":{}', b""), (
+        "a table has rows, the summary none"
+    )
+
+
 def test_snapshot_targets_have_a_map_for_each_format_and_backend() -> None:
     files, heap = snapshot_maps(COVERAGE)
     assert (files.title, heap.title) == (
@@ -95,9 +110,9 @@ def test_snapshot_targets_have_a_map_for_each_format_and_backend() -> None:
         "canonical snapshots, state on the heap",
     )
     shown = {action: [cell.text for cell in cells] for action, cells in files.lines}
-    assert shown == {"none": ["2,000", "·"], "resume oldest": ["", "7"]}
+    assert shown == {"no command": ["2,000", "·"], "resume oldest": ["", "7"]}
     assert (files.hit, files.possible) == (2, 3)
-    assert [cell.heat for _, cells in heap.lines for cell in cells] == [1 / 2_000, 0.0]
+    assert [cell.heat for _, cells in heap.lines for cell in cells] == [1.0, 0.0], "of its own map"
     assert snapshot_lead(COVERAGE) == "3 of 5 possible snapshot targets were hit."
     assert not snapshot_lead(Coverage())
     assert snapshots_not_hit(COVERAGE) == (

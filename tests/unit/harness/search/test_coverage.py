@@ -216,6 +216,7 @@ def test_the_rows_hold_every_possible_target_and_what_fired() -> None:
     assert sum(len(fired) for fired in rows.values()) == coverage.possible
     [(row, fired)] = [(row, fired) for row, fired in rows.items() if any(fired.values())]
     assert (row, fired["kill-task"]) == ("aligned finished ack-sent", 2)
+    assert list(dict.fromkeys(row.partition(" ")[0] for row in rows)) == list(MODES), "in the order of the axis"
     assert len(tally.empty(CAPABILITIES)) == coverage.possible - 1 + coverage.snapshots.possible
     assert KILLED not in tally.empty(CAPABILITIES)
     assert not tally.contradictions()

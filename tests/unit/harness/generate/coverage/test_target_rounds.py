@@ -54,7 +54,7 @@ def a_round(frame: Frame, number: int) -> list[TargetGroup]:
 @pytest.mark.parametrize("number", [0, 3_000_000])
 def test_a_round_has_every_possible_target_once(most: int, number: int) -> None:
     groups = a_round(Frame(capabilities=CAPABILITIES, max_faults=most), number)
-    targeted = Counter(target for group in groups if group.life is None for target in targets_of(group))
+    targeted = Counter(target for group in groups if group.use is None for target in targets_of(group))
     assert set(targeted) == set(possible_targets(CAPABILITIES))
     assert set(targeted.values()) == {1}
     snapshots = {target for group in groups for target in snapshot_targets_of(group)}

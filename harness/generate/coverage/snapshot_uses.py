@@ -23,12 +23,13 @@ from ...scenario.model import (
     Savepoint,
     StopWithSavepoint,
 )
+from ...search.coverage import MODES
 from ...search.snapshot_targets import KEYED_NAMES, possible_snapshot_targets
-from ...subject.abilities import OPERATORS
+from ...subject.abilities import OPERATORS, usable
 from ...subject.port import Capabilities
 from ..choices import Choices
 from ..workloads.draw_workloads import Recipe
-from .target_groups import Life, Pair
+from .target_groups import Pair, SnapshotUse
 
 _SEQUENCES: tuple[tuple[str, ...], ...] = (
     (),
@@ -43,16 +44,16 @@ SEQUENCES: tuple[tuple[str, ...], ...] = (*_SEQUENCES, *((action,) for action in
 _ENDINGS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled"}
 _POINTS = ("record-applied", "snapshot-taken", "barrier-received", "checkpoint-triggered", "ack-sent", "record-read")
 """where the faults are triggered: every job with checkpoints reaches these points early"""
-_AMID_WRITES = frozenset({"lose-unsynced", "fail-read"})
-"""kinds that a point of records suits best: the one tries again and again, the other waits for a restart"""
-KEPT = "kept"
+_POINT_OF = {"lose-unsynced": "snapshot-taken", "fail-read": "record-applied"}
+"""kinds with a point of their own: behind the one a write begins, and the other waits for a restart"""
 LAST = "last"
-"""the names of a savepoint, and of the one that a stop takes"""
+"""the name of the savepoint that a stop takes, and from which a job is resumed by name"""
 
 
-def lives_of(capabilities: Capabilities) -> Iterator[tuple[Life, str, list[Pair]]]:
-    """Each life that the subject's snapshots can have, the ending of its first job, and its faults with a point
-    each."""
+def snapshot_uses(capabilities: Capabilities) -> Iterator[tuple[SnapshotUse, str, str, list[Pair]]]:
+    """Each use that the subject's snapshots can have, the alignment mode and the ending of its first job, and its
+    faults with a point each."""
+    modes = _with_checkpoints(usable(capabilities))
     possible = possible_snapshot_targets(capabilities)
     able = {(one.format, one.backend): None for one in possible}
     actions = {one.action for one in possible}
@@ -63,12 +64,23 @@ def lives_of(capabilities: Capabilities) -> Iterator[tuple[Life, str, list[Pair]
             if sequence and not done:
                 continue
             ending = next((_ENDINGS[action] for action in done if action in _ENDINGS), "finished")
-            points = [_POINTS[(number + place + at) % len(_POINTS)] for at in range(len(kinds))]
             pairs = [
-                ("record-applied" if kind in _AMID_WRITES else point, kind)
-                for point, kind in zip(points, kinds, strict=True)
+                (_POINT_OF.get(kind, _POINTS[(number + place + at) % len(_POINTS)]), kind)
+                for at, kind in enumerate(kinds)
             ]
-            yield Life(format=form, backend=backend, actions=done), ending, pairs
+            mode = modes[(number + place) % len(modes)]
+            yield SnapshotUse(format=form, backend=backend, actions=done), mode, ending, pairs
+
+
+def _with_checkpoints(capabilities: Capabilities) -> list[str]:
+    """The alignment modes of the subject that take checkpoints."""
+    return [
+        mode
+        for mode, (guarantee, alignment) in MODES.items()
+        if guarantee in capabilities.guarantees
+        and guarantee != "at-most-once"
+        and (guarantee != "exactly-once" or alignment in capabilities.alignments)
+    ]
 
 
 def with_state_by_key(recipe: Recipe) -> Recipe:
@@ -80,42 +92,41 @@ def with_state_by_key(recipe: Recipe) -> Recipe:
     )
 
 
-def settings_of(choices: Choices, life: Life) -> dict[str, object]:
+def settings_of(choices: Choices, use: SnapshotUse) -> dict[str, object]:
     """The engine's settings: several snapshots are retained, and state in files makes many of them."""
     settings: dict[str, object] = {
-        "snapshot_format": life.format,
+        "snapshot_format": use.format,
         "full_every": choices.pick((4, 2, 3, 8)),
         "retained_checkpoints": 3,
-        "state_backend": life.backend,
+        "state_backend": use.backend,
         "failover": "full",
         "pooled_ids": False,
     }
-    if life.backend != "heap":
+    if use.backend != "heap":
         settings |= {"memtable_entries": choices.pick((2, 1, 3)), "compaction_files": 2, "compaction_us": 100}
     return settings
 
 
-def commands_of(choices: Choices, target: Forecast, life: Life, end: AnyTrigger) -> tuple[AnyCommand, ...]:
-    """The commands of a life; `end` triggers the one that ends the job."""
-    return tuple(_command(choices, target, life, action, end) for action in life.actions)
+def commands_of(choices: Choices, target: Forecast, use: SnapshotUse, end: AnyTrigger) -> tuple[AnyCommand, ...]:
+    """The commands of a use; `end` triggers the one that ends the job."""
+    return tuple(_command(choices, target, use, action, end) for action in use.actions)
 
 
-def _command(choices: Choices, target: Forecast, life: Life, action: str, end: AnyTrigger) -> AnyCommand:
+def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, end: AnyTrigger) -> AnyCommand:
     amid = AtTime(at_us=target.start_us + target.span_us * choices.between(75, 95) // 100)
     match KIND_OF[action]:
-        case "savepoint":
-            return Savepoint(trigger=amid, name=KEPT, format=life.format)
+        case "savepoint":  # most faults have struck by then: one that strikes meanwhile aborts it
+            late = AtTime(at_us=target.start_us + target.span_us * choices.between(80, 130) // 100 + 2_000)
+            return Savepoint(trigger=late, format=use.format)
         case "stop-with-savepoint":
-            return StopWithSavepoint(trigger=end, drain=action == "drain", name=LAST, format=life.format)
+            return StopWithSavepoint(trigger=end, drain=action == "drain", name=LAST, format=use.format)
         case "cancel":
             return Cancel(trigger=end)
         case "delete-snapshot":  # the job would restore a newer one by then
             return DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
         case "resume":
             which = action.rpartition(" ")[2]
-            taken = (LAST, KEPT, LAST) if "savepoint" in life.actions else (LAST,)
-            named = choices.pick(taken if {"stop", "drain"} & set(life.actions) else (KEPT,))
-            return Resume(trigger=AtTime(at_us=1_000), snapshot=named if which == "named" else which)
+            return Resume(trigger=AtTime(at_us=1_000), snapshot=LAST if which == "named" else which)
         case "fork":
             return Fork(trigger=AtRest(), snapshot=choices.pick(("each", "oldest")))
         case kind:
