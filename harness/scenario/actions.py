@@ -14,7 +14,7 @@ NONE = "none"
 
 _WAYS: dict[str, tuple[str, ...]] = {
     "stop-with-savepoint": ("stop", "drain"),
-    "resume": ("resume newest", "resume oldest", "resume named"),
+    "resume": ("resume newest", "resume oldest", "resume named", "resume claim", "resume no-claim"),
 }
 """by kind of command, its actions"""
 
@@ -30,7 +30,9 @@ def action_of(command: Command) -> str:
     match command:
         case StopWithSavepoint(drain=drain):
             return "drain" if drain else "stop"
-        case Resume(snapshot=snapshot):
+        case Resume(snapshot=snapshot, claim_mode="by-kind"):
             return f"resume {snapshot if snapshot in ANY_SNAPSHOT else 'named'}"
+        case Resume(claim_mode=claim_mode):  # whichever snapshot it is
+            return f"resume {claim_mode}"
         case _:
             return kind_of(command)

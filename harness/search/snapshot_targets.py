@@ -107,14 +107,20 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         name="no choice of a snapshot",
         reason="the subject resumes a job from the newest snapshot alone, or takes none that a user can name",
         forbids=lambda target, capabilities: (
-            _resumes(target)
-            and target.action != "resume newest"
+            target.action in ("resume oldest", "resume named")
             and (
                 not capabilities.resumes_older
                 or (
                     target.action == "resume named" and not capabilities.commands & {"savepoint", "stop-with-savepoint"}
                 )
             )
+        ),
+    ),
+    SnapshotRule(
+        name="no claims",
+        reason="a resume of the subject cannot say whose the snapshot is",
+        forbids=lambda target, capabilities: (
+            target.action in ("resume claim", "resume no-claim") and not capabilities.claims_snapshots
         ),
     ),
     SnapshotRule(

@@ -12,6 +12,7 @@ import msgspec
 
 from ....faults.plan import COMMON_KINDS, AnyTrigger, AtPoint, AtRest, AtTime
 from ...scenario.actions import ACTIONS, KIND_OF, NONE
+from ...scenario.checks import CLAIM_MODES
 from ...scenario.forecast import Forecast
 from ...scenario.model import (
     COMMANDS,
@@ -36,6 +37,8 @@ _SEQUENCES: tuple[tuple[str, ...], ...] = (
     ("savepoint", "delete-snapshot", "stop", "resume named"),
     ("drain", "resume newest"),
     ("savepoint", "cancel", "resume oldest"),
+    ("stop", "resume claim"),
+    ("cancel", "resume no-claim"),
     ("fork",),
 )
 _KNOWN = {NONE, *(action for actions in _SEQUENCES for action in actions)}
@@ -125,8 +128,10 @@ def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, 
         case "delete-snapshot":  # the job would restore a newer one by then
             return DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
         case "resume":
-            which = action.rpartition(" ")[2]
-            return Resume(trigger=AtTime(at_us=1_000), snapshot=LAST if which == "named" else which)
+            which, again = action.rpartition(" ")[2], AtTime(at_us=1_000)
+            if which in CLAIM_MODES:
+                return Resume(trigger=again, claim_mode=which)
+            return Resume(trigger=again, snapshot=LAST if which == "named" else which)
         case "fork":
             return Fork(trigger=AtRest(), snapshot=choices.pick(("each", "oldest")))
         case kind:

@@ -37,6 +37,7 @@ _ALL = Capabilities(
     snapshot_formats=frozenset(SNAPSHOT_FORMATS),
     operators=frozenset(OPERATORS),
     resumes_older=True,
+    claims_snapshots=True,
 )
 
 

@@ -31,6 +31,8 @@ def test_a_command_as_it_is_given_by_default_is_one_of_its_actions(kind: str) ->
         (Resume(trigger=WHEN), "resume newest"),
         (Resume(trigger=WHEN, snapshot="oldest"), "resume oldest"),
         (Resume(trigger=WHEN, snapshot="mine"), "resume named"),
+        (Resume(trigger=WHEN, claim_mode="claim"), "resume claim"),
+        (Resume(trigger=WHEN, snapshot="mine", claim_mode="no-claim"), "resume no-claim"),
     ],
 )
 def test_some_commands_are_several_actions(command: AnyCommand, action: str) -> None:

@@ -172,6 +172,7 @@ def test_the_simulated_engine_can_hit_every_combination() -> None:
         ("no end to resume from", {"commands": frozenset({"savepoint", "resume"})}),
         ("no choice of a snapshot", {"resumes_older": False}),
         ("no choice of a snapshot", {"commands": frozenset({"cancel", "resume"})}),
+        ("no claims", {"claims_snapshots": False}),
         ("no store", {"sinks": frozenset({"plain"})}),
     ],
 )
