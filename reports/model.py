@@ -14,6 +14,7 @@ import msgspec
 
 from ..properties.model.history import History
 from ..properties.model.workload import Row
+from .nights.counts import CountTable
 
 SUMMARY_FORMAT = "cutproof-summary/1"
 
@@ -98,27 +99,34 @@ class StopCounts(Value, kw_only=True):
     """for resumes: by what they restored (savepoint, checkpoint or nothing)"""
 
 
-class CoverageRow(Value, kw_only=True):
-    """How often a fault of each kind fired, for one alignment mode, way of ending and protocol point.
-
-    A kind with 0 could have fired and did not.  A kind that is not listed cannot fire there.
-    """
-
-    alignment: str
-    """aligned, unaligned, timeout, in-turn, unblocked (at-least-once) or none (at-most-once)"""
-    ending: str
-    """how the hit job ended: finished, drained, stopped, cancelled or failed"""
-    point: str
-    """the protocol point that triggered the fault"""
-    fired: dict[str, int] = {}
-
-
 class Impossible(Value, kw_only=True):
     """A rule that makes coverage targets impossible; a target counts under the first rule that applies."""
 
     rule: str
     reason: str
     cells: int
+
+
+class CoverageRow(Value, kw_only=True):
+    """A row of `Coverage.table`, as earlier versions wrote it."""
+
+    alignment: str
+    ending: str
+    point: str
+    fired: dict[str, int] = {}
+    """by kind of fault, those that are 0 included"""
+
+
+class SnapshotCoverage(Value, kw_only=True):
+    """The snapshot targets (format x state backend x what the user did x fault): hit, possible and impossible ones."""
+
+    possible: int = 0
+    """snapshot targets that can be hit with the subject's capabilities"""
+    hit: int = 0
+    """possible targets that some scenario hit"""
+    table: CountTable = CountTable()
+    """how many scenarios hit each target: by format, backend and action, and by kind of fault; as in `Coverage`"""
+    impossible: list[Impossible] = []
 
 
 class Coverage(Value, kw_only=True):
@@ -132,8 +140,13 @@ class Coverage(Value, kw_only=True):
     """faults that hit a target"""
     outside: int = 0
     """fired faults without a target: triggered by a time or a phase, or in a job that never ended"""
-    rows: list[CoverageRow] = []
+    table: CountTable = CountTable()
+    """how many faults fired at each target: by alignment, ending and point, and by kind of fault.  A 0 is a possible
+    target that was not hit, and nothing an impossible one"""
+    rows: list[CoverageRow] | msgspec.UnsetType = msgspec.UNSET
+    """in place of the table in the summaries of earlier versions"""
     impossible: list[Impossible] = []
+    snapshots: SnapshotCoverage = SnapshotCoverage()
 
 
 class CounterCounts(Value, kw_only=True):

@@ -58,6 +58,9 @@ def render_html(view: ReportView) -> str:
         coverage_lead="" if summary.pipeline else coverage.coverage_lead(summary.coverage),
         coverage_maps=coverage.coverage_maps(summary.coverage),
         targets_not_hit=coverage.targets_not_hit(summary.coverage),
+        snapshot_lead="" if summary.pipeline else coverage.snapshot_lead(summary.coverage),
+        snapshot_maps=coverage.snapshot_maps(summary.coverage),
+        snapshots_not_hit=coverage.snapshots_not_hit(summary.coverage),
         counterexamples=[
             (one, diagram, shortened(one.rows)) for one, diagram in zip(view.counterexamples, diagrams, strict=True)
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from .coverage import WAYS, coverage_lead, stops_shown
+from .coverage import WAYS, coverage_lead, snapshot_lead, stops_shown
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
 from .overview import (
     aims_lead,
@@ -122,6 +122,7 @@ def _tried(summary: Summary) -> Iterator[str]:
     for sentence in (
         f"{_fired(summary)} {restarts_lead(summary)}".strip(),
         "" if summary.pipeline else coverage_lead(summary.coverage),
+        "" if summary.pipeline else snapshot_lead(summary.coverage),
         aims_lead(summary),
         *never(summary),
     ):

@@ -20,8 +20,8 @@ from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress
 from ..scenario.model import Scenario
 from ..scenario.slices import sliced
-from ..search.campaign import CHUNK_OF_A_TASK, REAL_TIME_WORKERS, TARGETS_NAMED, WORKERS, promised_by
-from ..search.coverage import in_a_table, in_words, possible_targets
+from ..search.campaign import CHUNK_OF_A_TASK, REAL_TIME_WORKERS, WORKERS, promised_by
+from ..search.coverage import AnyTarget, every_target, in_a_table, in_words, not_hit
 from ..search.known_failures import KnownFailures
 from ..search.oracle import Oracle, put
 from ..search.outcome import outcome_of
@@ -45,6 +45,8 @@ from .watch import Watch
 
 T = TypeVar("T")
 
+NOT_HIT_NAMED = 24
+"""how many targets that no night has hit are in the record of a night"""
 SHARE_OF_BATCHES = 85
 """the per cent of its shares that a profile wants of a night: a batch that leaves features out exercises less"""
 
@@ -377,7 +379,8 @@ class SubjectPart:
             could_not_run=len(self._not_run),
             first_failure_s=watch.first_failure_s,
             targets=in_a_table(watch.hits),
-            possible=len(possible_targets(capabilities)),
+            possible=len(every_target(capabilities)),
+            not_hit=[in_words(one) for one in self._not_hit()[:NOT_HIT_NAMED]] if last else [],
             transitions=watch.transitions.scenarios,
             transitions_with=watch.transitions.with_features,
             growth=watch.curve,
@@ -438,14 +441,13 @@ class SubjectPart:
         return found
 
     def _never_hit(self) -> list[str]:
-        """The possible coverage targets that no night of the bank has hit."""
-        before = self._index.hits.get(self._plan.subject, {})
-        possible = possible_targets(self._subject.capabilities)
-        empty = [one for one in possible if one not in self._watch.hits and in_words(one) not in before]
-        if not empty:
-            return []
-        some = "; ".join(in_words(one) for one in empty[:TARGETS_NAMED])
-        return [f"no night hit {len(empty):,} of {len(possible):,} possible coverage targets, such as {some}"]
+        return not_hit(self._not_hit(), self._subject.capabilities, "no night hit")
+
+    def _not_hit(self) -> list[AnyTarget]:
+        """The possible targets that no night of the bank has hit."""
+        before, hit = self._index.hits.get(self._plan.subject, {}), self._watch.hits
+        possible = every_target(self._subject.capabilities)
+        return [one for one in possible if one not in hit and in_words(one) not in before]
 
 
 def _with_swarm(plan: Plan, subject: Subject, bank: Bank, hits: dict[str, int], learnt: Learnt) -> Plan:

@@ -20,7 +20,7 @@ from ...reports.nights.model import Growth, Origin
 from ..counterexamples.findings import violation_of
 from ..generate.aims import Learnt
 from ..runtime.exit_codes import CutproofError
-from ..search.coverage import CoverageTarget, in_words
+from ..search.coverage import AnyTarget, in_words
 from ..search.outcome import ScenarioOutcome
 from ..subject.port import Capabilities
 from .bank import Bank
@@ -79,13 +79,13 @@ class Watch:
         self._first = first
         self._origin, self._on_chunk = origin, on_chunk
         self._before = {name for name, count in before.items() if count}
-        self._new = set[CoverageTarget]()
+        self._new = set[AnyTarget]()
         """targets that no earlier night has hit"""
         self._words = Counter[str]()
         self._kept: dict[Path, _Kept] = {}
         """by their files the failing scenarios that wait"""
         self._began = time.perf_counter()
-        self.hits = Counter[CoverageTarget]()
+        self.hits = Counter[AnyTarget]()
         self.transitions = TransitionTally(capabilities.transitions, learnt)
         self.growth: list[Growth] = []
         self.first_failure_s: float | None = None
@@ -130,7 +130,8 @@ class Watch:
 
     def _add(self, outcome: ScenarioOutcome) -> None:
         self._words[outcome.in_a_word] += 1
-        for target in outcome.measured.targets:
+        hit: tuple[AnyTarget, ...] = (*outcome.measured.targets, *outcome.measured.snapshots)
+        for target in hit:
             if target not in self.hits and in_words(target) not in self._before:
                 self._new.add(target)
             self.hits[target] += 1

@@ -23,7 +23,7 @@ from ..subject.needs import demand_given, lacks
 from ..subject.port import Capabilities
 from .admission import admitted
 from .choices import Choices, FromBytes, built
-from .coverage.target_rounds import number_of_group
+from .coverage.target_rounds import aims_at_snapshots, number_of_group
 from .coverage.target_scenarios import TARGETS
 from .deletions import with_deletions
 from .determined_distribution import made_distinct
@@ -224,7 +224,7 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = without_late_checkpoints(choices, scenario)
     if frame.group_number is None and not frame.real_time:
         scenario = with_local_channels(choices, scenario)
-    if frame.knows_formats:
+    if frame.knows_formats and not aims_at_snapshots(frame):
         scenario = with_formats(choices.apart("formats"), scenario)
     if frame.group_number is None and scenario.name != FAULTLESS:
         scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)

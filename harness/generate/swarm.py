@@ -28,6 +28,7 @@ from ..subject.needs import demand_given
 from ..subject.not_tried import ABILITIES
 from ..subject.port import Capabilities
 from .aims import Learnt, aim_of, left_out_for
+from .coverage.target_groups import snapshot_targets_of
 from .coverage.target_rounds import group_of, groups_in_a_round
 from .coverage.target_scenarios import TARGETS
 from .strategies import SUBJECT, Drawing, scenario_of
@@ -133,10 +134,12 @@ class Batches:
         """How often a group is aimed at, relative to the others: as often as the target in it that was hit least."""
         group = group_of(draw.frame, group_number)
         weights = [LEAST_WEIGHT]
-        for point, fault in group.pairs:
+        for point, fault in group.pairs if group.use is None else ():
             target = CoverageTarget(alignment=group.alignment, ending=group.ending, point=point, fault=fault)
             near = WEIGHT_OF_FAILURES if point in self._swarm.points else 1.0
             weights.append(near / (1 + self._swarm.hits.get(in_words(target), 0)))
+        for aimed in snapshot_targets_of(group):
+            weights.append(1 / (1 + self._swarm.hits.get(in_words(aimed), 0)))
         return max(weights)
 
 

@@ -26,7 +26,7 @@ from ..subject.not_run import in_sentences, with_commands
 from ..subject.not_tried import not_tried
 from ..subject.port import Capabilities, Subject, asks_pyspark, close
 from . import known_failures
-from .coverage import in_words, possible_targets
+from .coverage import not_hit
 from .known_failures import KnownFailures
 from .oracle import Oracle, PySpark
 from .outcome import ScenarioOutcome
@@ -44,9 +44,6 @@ REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
 
 CHUNK_OF_A_TASK = 100
 """scenarios of a task on a cluster: about two seconds of work, twenty times what a task costs by itself"""
-
-TARGETS_NAMED = 3
-"""how many targets a shortfall names"""
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
@@ -352,12 +349,7 @@ def _unreached(profile: Profile, tally: Tally, capabilities: Capabilities) -> li
 
 
 def _targets_not_hit(tally: Tally, capabilities: Capabilities) -> list[str]:
-    empty = tally.coverage.empty(capabilities)
-    if not empty:
-        return []
-    some = "; ".join(in_words(target) for target in empty[:TARGETS_NAMED])
-    possible = len(possible_targets(capabilities))
-    return [f"{len(empty):,} of {possible:,} possible coverage targets were never hit, such as {some}"]
+    return not_hit(tally.coverage.empty(capabilities), capabilities, "no scenario hit")
 
 
 def _written(folder: RunFolder, view: ReportView) -> ReportView:

@@ -1,4 +1,6 @@
-"""Coverage targets: protocol point x kind of fault x way of ending x alignment.
+"""Coverage targets: protocol point x kind of fault x way of ending x alignment; and the snapshot targets.
+
+The tally at the end counts both kinds: these, and those of `snapshot_targets`.
 
 A fault that fired hits the target given by the point that triggered it, its kind,
 the way in which the job ended, and the job's alignment.  Faults that a time or a
@@ -12,19 +14,30 @@ impossible means that the rule or the subject is wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from typing import TypeVar
 
 import msgspec
 
 from ...faults.plan import KINDS, AtPoint, kind_of
 from ...faults.points import DELETION_POINTS, POINTS, STATE_POINTS
 from ...properties.model.history import FaultFired, History, JobEnded
-from ...reports.model import Coverage, CoverageRow, Impossible
+from ...reports.model import Coverage, Impossible, SnapshotCoverage
 from ...reports.nights.counts import CountTable, table_of
+from ..scenario.actions import ACTIONS
+from ..scenario.checks import SNAPSHOT_FORMATS, STATE_BACKENDS
 from ..scenario.model import Scenario
 from ..subject.abilities import is_promised, usable
 from ..subject.port import Capabilities
+from .snapshot_targets import (
+    STORE_FAULTS,
+    SnapshotTarget,
+    all_snapshot_targets,
+    possible_snapshot_targets,
+    snapshot_in_words,
+    snapshot_rule_against,
+)
 
 MODES: dict[str, tuple[str, str]] = {
     "aligned": ("exactly-once", "aligned"),
@@ -72,7 +85,6 @@ TRANSACTION_POINTS: frozenset[str] = frozenset(
     }
 )
 SNAPSHOT_FAULTS: frozenset[str] = frozenset({"fail-write", "fail-read", "tear-write", "lose-unsynced"})
-STORE_FAULTS: frozenset[str] = frozenset({"fail-commit", "kill-database"})
 
 
 class CoverageTarget(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -82,6 +94,9 @@ class CoverageTarget(msgspec.Struct, frozen=True, kw_only=True, order=True):
     ending: str
     point: str
     fault: str
+
+
+AnyTarget = CoverageTarget | SnapshotTarget
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,33 +232,41 @@ class CoverageTally:
     def __init__(self) -> None:
         self._fired = Counter[CoverageTarget]()
         self._outside = 0
+        self._snapshots = Counter[SnapshotTarget]()
 
-    def add(self, targets: Iterable[CoverageTarget], fired: int) -> None:
+    def add(self, targets: Iterable[CoverageTarget], fired: int, snapshots: Iterable[SnapshotTarget] = ()) -> None:
         """Add the targets that one scenario hit, and how many of its faults fired in all."""
         targets = tuple(targets)
         self._fired.update(targets)
         self._outside += fired - len(targets)
+        self._snapshots.update(snapshots)
 
     def add_all(self, other: CoverageTally) -> None:
         """Add what another tally has counted."""
         self._fired.update(other._fired)
         self._outside += other._outside
-
-    def hits(self) -> dict[CoverageTarget, int]:
-        """How often each target was hit, those that a rule calls impossible included."""
-        return dict(self._fired)
+        self._snapshots.update(other._snapshots)
 
     def coverage(self, capabilities: Capabilities) -> Coverage:
         """The coverage as it stands in the summary."""
         possible = possible_targets(capabilities)
-        counts = {target: self._fired[target] for target in possible} | dict(self._fired)
         return Coverage(
             possible=len(possible),
             hit=sum(self._fired[target] > 0 for target in possible),
             fired=self._fired.total(),
             outside=self._outside,
-            rows=_rows(counts),
+            table=_table(possible, self._fired),
             impossible=_impossible(capabilities),
+            snapshots=self._of_snapshots(capabilities),
+        )
+
+    def _of_snapshots(self, capabilities: Capabilities) -> SnapshotCoverage:
+        possible = possible_snapshot_targets(capabilities)
+        return SnapshotCoverage(
+            possible=len(possible),
+            hit=sum(self._snapshots[target] > 0 for target in possible),
+            table=_table(possible, self._snapshots),
+            impossible=_impossible_snapshots(capabilities),
         )
 
     def contradictions(self) -> list[str]:
@@ -257,20 +280,69 @@ class CoverageTally:
                 )
         return sentences
 
-    def empty(self, capabilities: Capabilities) -> list[CoverageTarget]:
+    def empty(self, capabilities: Capabilities) -> list[AnyTarget]:
         """The possible targets that were never hit, in the order of the axes."""
-        return [target for target in possible_targets(capabilities) if not self._fired[target]]
+        return [target for target in every_target(capabilities) if not self._hits_of(target)]
+
+    def _hits_of(self, target: AnyTarget) -> int:
+        return self._snapshots[target] if isinstance(target, SnapshotTarget) else self._fired[target]
 
 
-def in_a_table(hits: Mapping[CoverageTarget, int]) -> CountTable:
-    """Hits as the record of a night has them: by alignment, ending and point, and by fault."""
-    counts = {(f"{one.alignment} {one.ending} {one.point}", one.fault): count for one, count in hits.items()}
+def every_target(capabilities: Capabilities) -> tuple[AnyTarget, ...]:
+    """Every target of either kind that a subject can hit."""
+    return (*possible_targets(capabilities), *possible_snapshot_targets(capabilities))
+
+
+def not_hit(empty: Sequence[AnyTarget], capabilities: Capabilities, who: str) -> list[str]:
+    """The targets that were not hit, of each kind in one sentence; `who` begins it, as in `no night hit`."""
+    found: list[str] = []
+    for kind, what, all_of in (
+        (CoverageTarget, "coverage", possible_targets(capabilities)),
+        (SnapshotTarget, "snapshot", possible_snapshot_targets(capabilities)),
+    ):
+        mine = [target for target in empty if isinstance(target, kind)]
+        if mine:
+            some = "; ".join(in_words(target) for target in mine[:TARGETS_NAMED])
+            found.append(f"{who} {len(mine):,} of {len(all_of):,} possible {what} targets, such as {some}")
+    return found
+
+
+TARGETS_NAMED = 3
+"""how many targets that were not hit are named"""
+
+
+def _row_of(target: AnyTarget) -> str:
+    """The row of a table in which a target is counted; its column is the kind of fault."""
+    if isinstance(target, SnapshotTarget):
+        return f"{target.format} {target.backend} {target.action}"
+    return f"{target.alignment} {target.ending} {target.point}"
+
+
+def in_a_table(hits: Mapping[AnyTarget, int]) -> CountTable:
+    """Hits as the record of a night has them: by all but the fault, and by fault."""
+    counts = {(_row_of(one), one.fault): count for one, count in hits.items()}
     kinds = {one.fault for one in hits}
     return table_of(counts, [kind for kind in KINDS if kind in kinds])
 
 
+T = TypeVar("T", CoverageTarget, SnapshotTarget)
+
+
+def _table(possible: Sequence[T], hits: Counter[T]) -> CountTable:
+    """Counts as the summary has them, in the order of the possible targets: one of these that was not hit is a 0."""
+    targets = list(possible)
+    targets += sorted(hits)
+    used = {one.fault for one in targets}
+    kinds = [kind for kind in KINDS if kind in used]
+    places = {kind: place for place, kind in enumerate(kinds)}
+    rows: dict[str, list[str]] = {}
+    for target in targets:
+        rows.setdefault(_row_of(target), [""] * len(kinds))[places[target.fault]] = str(hits[target])
+    return CountTable(columns=kinds, rows={row: ",".join(cells).rstrip(",") for row, cells in rows.items()})
+
+
 def from_a_table(table: CountTable) -> Iterator[tuple[str, int]]:
-    """The hits of such a table, by coverage target in words; what is no target of this version is left out."""
+    """The hits of such a table, by target in words; what is no target of this version is left out."""
     for row, fault, count in table.counts():
         words = _words_at(row, fault)
         if words:
@@ -279,20 +351,26 @@ def from_a_table(table: CountTable) -> Iterator[tuple[str, int]]:
 
 @lru_cache(maxsize=100_000)
 def _words_at(row: str, fault: str) -> str:
-    alignment, _, rest = row.partition(" ")
-    ending, _, point = rest.partition(" ")
-    if alignment not in MODES or ending not in ENDINGS or point not in POINTS or fault not in KINDS:
+    first, _, rest = row.partition(" ")
+    second, _, third = rest.partition(" ")
+    if fault not in KINDS:
         return ""
-    return in_words(CoverageTarget(alignment=alignment, ending=ending, point=point, fault=fault))
+    if first in SNAPSHOT_FORMATS and second in STATE_BACKENDS and third in ACTIONS:
+        return in_words(SnapshotTarget(format=first, backend=second, action=third, fault=fault))
+    if first in MODES and second in ENDINGS and third in POINTS:
+        return in_words(CoverageTarget(alignment=first, ending=second, point=third, fault=fault))
+    return ""
 
 
 @cache
-def targets_by_words() -> dict[str, CoverageTarget]:
-    """Every target, possible or not, by its words."""
-    return {in_words(target): target for target in all_targets()}
+def targets_by_words() -> dict[str, AnyTarget]:
+    """Every target of either kind, possible or not, by its words."""
+    return {in_words(target): target for targets in (all_targets(), all_snapshot_targets()) for target in targets}
 
 
-def in_words(target: CoverageTarget) -> str:
+def in_words(target: AnyTarget) -> str:
+    if isinstance(target, SnapshotTarget):
+        return snapshot_in_words(target)
     return f"{target.fault} at {target.point} in a job that {_ENDED[target.ending]}, {_ALIGNED[target.alignment]}"
 
 
@@ -313,17 +391,6 @@ _ALIGNED = {
 }
 
 
-def _rows(counts: dict[CoverageTarget, int]) -> list[CoverageRow]:
-    places = {name: place for axis in (MODES, ENDINGS, POINTS, KINDS) for place, name in enumerate(axis)}
-    rows: dict[tuple[str, str, str], dict[str, int]] = {}
-    for target in sorted(counts, key=lambda target: tuple(places[name] for name in msgspec.structs.astuple(target))):
-        rows.setdefault((target.alignment, target.ending, target.point), {})[target.fault] = counts[target]
-    return [
-        CoverageRow(alignment=alignment, ending=ending, point=point, fired=fired)
-        for (alignment, ending, point), fired in rows.items()
-    ]
-
-
 @cache
 def _counted(faults: frozenset[str]) -> tuple[tuple[Rule, int], ...]:
     blamed = Counter(rule.name for target in _all_of(faults) if (rule := rule_against(target)) is not None)
@@ -337,6 +404,16 @@ def _impossible(capabilities: Capabilities) -> list[Impossible]:
     if unasked:
         found.append(Impossible(rule=UNASKED, reason=_WHY_UNASKED, cells=unasked))
     return found
+
+
+@cache
+def _impossible_snapshots(capabilities: Capabilities) -> list[Impossible]:
+    able = usable(capabilities)
+    blamed = Counter[tuple[str, str]]()
+    for target in all_snapshot_targets(able.faults):
+        if (rule := snapshot_rule_against(target, able)) is not None:
+            blamed[rule.name, rule.reason] += 1
+    return [Impossible(rule=name, reason=reason, cells=number) for (name, reason), number in blamed.items()]
 
 
 UNASKED = "not asked"

@@ -27,6 +27,7 @@ from ..reference_engine.graphs.system import System
 from ..scenario.model import Scenario, StopWithSavepoint, kind_of
 from ..scenario.promises import can_show
 from .coverage import CoverageTarget, targets_hit
+from .snapshot_targets import SnapshotTarget, snapshot_targets_hit
 from .stops import Stop, stops_of
 
 
@@ -71,6 +72,8 @@ class Measured(Value, frozen=True, kw_only=True):
     stops: tuple[Stop, ...] = ()
     targets: tuple[CoverageTarget, ...] = msgspec.field(default=(), name="cells")  # as in files of users
     """of the coverage; one for each fault that hit a target"""
+    snapshots: tuple[SnapshotTarget, ...] = ()
+    """the snapshot targets that it hit"""
     unapplied: tuple[str, ...] = ()
     foreign_connections: int = 0
     restarts: tuple[PartRestarted, ...] = ()
@@ -231,6 +234,7 @@ def measure(scenario: Scenario, history: History) -> Measured:
         ),
         stops=stops_of(scenario, history),
         targets=targets_hit(scenario, history),
+        snapshots=snapshot_targets_hit(scenario, history),
         unapplied=tuple(history.unapplied),
         foreign_connections=history.foreign_connections,
         restarts=tuple(

@@ -133,7 +133,7 @@ class Tally:
             counts = self._commands.setdefault(command.kind, Counter())
             counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
         self._stops.add(measured.stops)
-        self.coverage.add(measured.targets, len(measured.fired))
+        self.coverage.add(measured.targets, len(measured.fired), measured.snapshots)
         for name, value in measured.counters.items():
             self._counters.setdefault(name, []).append(value)
         for name in ("completed", "aborted", "recoveries", "read", "committed", "foreign_connections"):

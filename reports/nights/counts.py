@@ -2,7 +2,8 @@
 
 A night hits some ten thousand coverage targets.  A line of text for each of them would make a record a hundred times
 as large as everything else in it.  So a row is one text: its counts in the order of the columns, with commas between
-them, nothing in the place of a 0, and nothing behind the last count.
+them, nothing in the place of a column without a count, and nothing behind the last count.  A night leaves out what it
+counted 0 times; a summary writes a 0 where something could have been counted.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MOST = 2**53
 
 
 class CountTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of counts; rows without any are left out."""
+    """A table of counts; a row without any is left out."""
 
     columns: list[str] = []
     rows: dict[str, str] = {}
@@ -33,6 +34,12 @@ class CountTable(msgspec.Struct, frozen=True, kw_only=True):
             if cells.count(",") >= most or len(cells) > LONGEST_ROW:
                 raise ValueError(f"the row {row[:60]!r} of a table of counts is longer than its columns")
 
+    def by_row(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """Each row with its counts by column, those that are 0 included."""
+        for row, cells in self.rows.items():
+            found = zip(self.columns, cells.split(","), strict=False)
+            yield row, {column: min(int(cell), MOST) for column, cell in found if cell}
+
     def counts(self) -> Iterator[tuple[str, str, int]]:
         """Row, column and count of each cell that has one."""
         for row, cells in self.rows.items():
@@ -42,7 +49,7 @@ class CountTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def table_of(counts: Mapping[tuple[str, str], int], columns: Sequence[str]) -> CountTable:
-    """The table of counts by row and column."""
+    """The table of counts by row and column, without those that are 0."""
     places = {column: place for place, column in enumerate(columns)}
     rows: dict[str, list[str]] = {}
     for (row, column), count in counts.items():

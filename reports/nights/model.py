@@ -129,11 +129,14 @@ class SubjectNight(Record, frozen=True, kw_only=True):
     first_failure_s: float | None = None
     """when its first failure was found, since exploring began; None if there was none"""
     targets: CountTable = CountTable()
-    """how often this night hit each coverage target: by alignment, ending and point, and by fault"""
+    """how often this night hit each target: by alignment, ending and point, or by snapshot format, state backend and
+    action; and by fault"""
     hits: dict[str, int] = {}
     """the same by coverage target in words, as earlier versions wrote it: those that this version does not know"""
     possible: int = 0
-    """coverage targets that can be hit with the subject's capabilities"""
+    """coverage targets and snapshot targets that can be hit with the subject's capabilities"""
+    not_hit: list[str] = []
+    """some of those that no night had hit by the end of this one, in words"""
     transitions: dict[str, int] = {}
     """by transition of the protocol's tables that the subject counts: how many scenarios of this night took it"""
     transitions_with: CountTable = CountTable()

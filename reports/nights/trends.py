@@ -24,6 +24,8 @@ class SubjectTrends(Value, kw_only=True):
     charts: tuple[Chart, ...]
     never_taken: tuple[str, ...] = ()
     """the transitions of the protocol's tables that no night has taken"""
+    not_hit: tuple[str, ...] = ()
+    """targets that no night has hit: some by name, the others counted"""
 
 
 def trends_of(nights: Sequence[Night]) -> tuple[SubjectTrends, ...]:
@@ -74,7 +76,17 @@ def _of_subject(nights: Sequence[Night], subject: str) -> SubjectTrends:
         nights=len(own),
         charts=tuple(one for one in charts if one is not None),
         never_taken=never_taken(own),
+        not_hit=_not_hit(own, hit),
     )
+
+
+def _not_hit(own: Sequence[SubjectNight], reached: Sequence[Reached]) -> tuple[str, ...]:
+    """As the newest night that ran to its end left them."""
+    last = next((one for one in reversed(own) if one.possible), None)
+    if last is None or not last.not_hit:
+        return ()
+    more = last.possible - reached[-1].together - len(last.not_hit)
+    return (*last.not_hit, *((f"and {more:,} more",) if more > 0 else ()))
 
 
 Mine = Sequence[SubjectNight | None]
@@ -109,7 +121,7 @@ def _coverage(mine: Mine, reached: Sequence[Reached], across: Ends) -> Chart | N
     is_near = possible <= NEAR * targets
     of = f" of {possible:,} possible ones" if possible else ""
     return Chart(
-        title="Coverage: faults at protocol points",
+        title="Coverage: targets",
         caption=f"All nights together hit {plural(targets, 'coverage target')}{of}.",
         up="coverage targets",
         across=across,
@@ -127,7 +139,7 @@ def _growth(ran: Sequence[SubjectNight], reached: Sequence[Reached]) -> Chart | 
     if curve.pays_until is not None:
         mark = Mark(at=curve.pays_until, name="more budget stops paying")
     return Chart(
-        title="Growth of coverage: faults at protocol points",
+        title="Growth of coverage: targets",
         caption=curve.words,
         up="targets hit by all nights",
         across=("0", f"{plural(round(curve.points[-1][0]), 'scenario')} of all nights"),

@@ -14,7 +14,8 @@ from cutproof.faults.points import POINTS
 from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.subject.names import subject_called
 from cutproof.properties.model.history import History
-from cutproof.reports.model import Coverage, CoverageRow
+from cutproof.reports.model import Coverage, SnapshotCoverage
+from cutproof.reports.nights.counts import CountTable
 from cutproof.reports.render import render_html
 from unit.reports import stories
 
@@ -23,11 +24,21 @@ HOSTILE = "<script>document.title = 'taken'</script><img src='http://example.inv
 
 EVERYWHERE = Coverage(
     possible=2 * len(KINDS) * len(POINTS),
-    rows=[
-        CoverageRow(alignment="aligned", ending=ending, point=point, fired=dict.fromkeys(KINDS, fired))
-        for point in POINTS
-        for ending, fired in (("finished", 1_000), ("failed", 0))
-    ],
+    table=CountTable(
+        columns=list(KINDS),
+        rows={
+            f"aligned {ending} {point}": ",".join([fired] * len(KINDS))
+            for point in POINTS
+            for ending, fired in (("finished", "1000"), ("failed", "0"))
+        },
+    ),
+    snapshots=SnapshotCoverage(
+        possible=2 * len(KINDS),
+        table=CountTable(
+            columns=list(KINDS),
+            rows={f"incremental lsm {action}": ",".join(["1000"] * len(KINDS)) for action in ("none", "resume newest")},
+        ),
+    ),
 )
 """The widest map there can be."""
 

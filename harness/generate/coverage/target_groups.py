@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from ....faults.points import STATE_POINTS
+from ...scenario.actions import NONE
 from ...search.coverage import MODES
+from ...search.snapshot_targets import SnapshotTarget
 
 Pair = tuple[str, str]
 """a protocol point, and the kind of fault that it triggers"""
@@ -29,6 +31,16 @@ UPSETTING = frozenset(
 """kinds after which the job mostly starts another attempt, or fails if no restart is left"""
 
 
+class SnapshotUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of the snapshots of a scenario that aims at snapshot targets."""
+
+    format: str
+    """of checkpoints and savepoints"""
+    backend: str
+    actions: tuple[str, ...]
+    """what the user does, in this order; empty for nothing"""
+
+
 class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The coverage targets of one scenario, and what the scenario needs to hit them."""
 
@@ -38,6 +50,8 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
     ending: str
     pairs: tuple[Pair, ...]
     needs: frozenset[str]
+    use: SnapshotUse | None = None
+    """of a group that aims at snapshot targets; then the points of its pairs are no aim"""
 
     @property
     def guarantee(self) -> str:
@@ -57,6 +71,18 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
         """All input ends, and the command that ends the job comes meanwhile.  Without checkpoints no part of the job
         ends earlier."""
         return "whole" in self.needs
+
+
+def snapshot_targets_of(group: TargetGroup) -> tuple[SnapshotTarget, ...]:
+    """The snapshot targets at which a group aims."""
+    use = group.use
+    if use is None:
+        return ()
+    return tuple(
+        SnapshotTarget(format=use.format, backend=use.backend, action=action, fault=kind)
+        for action in use.actions or (NONE,)
+        for _, kind in group.pairs
+    )
 
 
 def sink_for(pair: Pair, guarantee: str, sinks: frozenset[str]) -> str:

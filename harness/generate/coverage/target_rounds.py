@@ -16,21 +16,28 @@ from functools import lru_cache
 from typing import TypeVar
 
 from ....faults.plan import COMMON_KINDS
-from ...scenario.checks import ALIGNMENTS, STATE_BACKENDS
+from ...scenario.checks import ALIGNMENTS, SNAPSHOT_FORMATS, STATE_BACKENDS
+from ...scenario.model import COMMANDS
 from ...search.coverage import MODES, possible_targets
+from ...subject.abilities import OPERATORS
 from ...subject.port import Capabilities
 from ..stage import ALL_GUARANTEES, ALL_SINKS, Frame
-from .target_groups import UPSETTING, Pair, TargetGroup, needs_of, room_in, sink_for
+from .snapshot_uses import snapshot_uses
+from .target_groups import UPSETTING, Pair, SnapshotUse, TargetGroup, needs_of, room_in, sink_for
 
 T = TypeVar("T")
 
 _ALL = Capabilities(
     faults=frozenset(COMMON_KINDS),
-    commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume"}),
+    commands=frozenset(COMMANDS),
     guarantees=ALL_GUARANTEES,
     alignments=frozenset(ALIGNMENTS),
     sinks=ALL_SINKS,
     state_backends=frozenset(STATE_BACKENDS),
+    snapshot_formats=frozenset(SNAPSHOT_FORMATS),
+    operators=frozenset(OPERATORS),
+    resumes_older=True,
+    claims_snapshots=True,
 )
 
 
@@ -53,6 +60,11 @@ def group_of(frame: Frame, group_number: int) -> TargetGroup:
     return _round(capabilities, frame.sinks, most, group_number // number_of_groups)[group_number % number_of_groups]
 
 
+def aims_at_snapshots(frame: Frame) -> bool:
+    """Whether the scenario of the frame aims at snapshot targets."""
+    return frame.group_number is not None and group_of(frame, frame.group_number).use is not None
+
+
 def groups_in_a_round(frame: Frame) -> int:
     """The number of groups in a round, in which each possible target is aimed at once."""
     return len(_round(frame.capabilities or _ALL, frame.sinks, max(1, frame.max_faults), 0))
@@ -62,8 +74,8 @@ def groups_in_a_round(frame: Frame) -> int:
 def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number: int) -> tuple[TargetGroup, ...]:
     """The groups of one round; every round has as many."""
     groups = [
-        TargetGroup(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs)
-        for (alignment, ending, sink, needs), alike in _groups(capabilities, sinks).items()
+        TargetGroup(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs, use=use)
+        for (alignment, ending, sink, needs, use), alike in _groups(capabilities, sinks).items()
         for pairs in _shared_out(_mixed(alike, number), room_in(most, ending, needs), ending, needs)
     ]
     nothing = TargetGroup(alignment=_least(capabilities), sink=min(sinks), ending="finished", pairs=(), needs=_NONE)
@@ -71,8 +83,8 @@ def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number:
 
 
 _NONE: frozenset[str] = frozenset()
-_Group = tuple[str, str, str, frozenset[str]]
-"""the alignment, ending, sink and needs of a group"""
+_Group = tuple[str, str, str, frozenset[str], SnapshotUse | None]
+"""the alignment, ending, sink, needs and use of a group"""
 
 
 def _least(capabilities: Capabilities) -> str:
@@ -84,10 +96,16 @@ def _least(capabilities: Capabilities) -> str:
 def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, list[Pair]]:
     """The possible targets by the job and the abilities that they need."""
     groups: dict[_Group, list[Pair]] = {}
+    key: _Group
     for target in possible_targets(capabilities):
         guarantee, pair = MODES[target.alignment][0], (target.point, target.fault)
         if target.fault in COMMON_KINDS and (guarantee != "at-most-once" or "plain" in sinks):
-            key = (target.alignment, target.ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee))
+            key = (target.alignment, target.ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee), None)
+            groups.setdefault(key, []).append(pair)
+    for use, alignment, ending, pairs in snapshot_uses(capabilities):
+        guarantee = MODES[alignment][0]
+        for pair in pairs:
+            key = (alignment, ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee), use)
             groups.setdefault(key, []).append(pair)
     return groups
 
@@ -98,7 +116,10 @@ def _mixed(things: Iterable[T], number: int) -> list[T]:
 
 def _name(thing: object) -> str:
     """A name that is the same in every process: it does not depend on the order of a set."""
-    return f"{thing.alignment} {thing.ending} {thing.pairs}" if isinstance(thing, TargetGroup) else str(thing)
+    if not isinstance(thing, TargetGroup):
+        return str(thing)
+    use = thing.use and f"{thing.use.format} {thing.use.backend} {thing.use.actions}"
+    return f"{thing.alignment} {thing.ending} {thing.pairs} {use or ''}".rstrip()
 
 
 TRIES = 3

@@ -1,4 +1,4 @@
-"""Template `cells`: scenarios for every possible coverage target, in turn.
+"""Template `cells`: scenarios for every possible coverage target and every possible snapshot target, in turn.
 
 Random drawing hits a few targets often and most of them never.  Here the targets are
 chosen first (`target_rounds`), and the scenario is built so that their faults fire:
@@ -24,6 +24,7 @@ from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, Stage, stage_of
 from ..workloads.draw_workloads import Recipe, draw_workload
+from .snapshot_uses import commands_of, settings_of, with_state_by_key
 from .target_faults import fault_on_target, lasting, share_of
 from .target_groups import TargetGroup
 from .target_rounds import group_of, groups_in_a_round
@@ -75,6 +76,9 @@ def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
     if "state in files" in group.needs:
         recipe = _with_state(recipe)
         settings |= _STATE_IN_FILES
+    if group.use is not None:
+        recipe = with_state_by_key(recipe)
+        settings |= settings_of(choices, group.use)
     own = (_cut_short(draw_workload(choices, recipe)), None) if group.apart and frame.workload is None else None
     return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), group)
 
@@ -146,10 +150,12 @@ def _end_of(target: Forecast) -> int:
 
 
 def _commands(choices: Choices, target: Forecast, group: TargetGroup, end_us: int) -> tuple[AnyCommand, ...]:
+    when = _when_it_ends(target, group, end_us)
+    if group.use is not None:
+        return commands_of(choices, target, group.use, when)
     commands: list[AnyCommand] = []
     if "savepoint" in group.needs:
         commands.append(Savepoint(trigger=AtTime(at_us=share_of(target, choices.between(45, 65)))))
-    when = _when_it_ends(target, group, end_us)
     if group.ending in ("stopped", "drained"):
         commands.append(StopWithSavepoint(trigger=when, drain=group.ending == "drained"))
     elif group.ending == "cancelled":

@@ -127,7 +127,9 @@ class Stores:
             return
         try:
             stored = self.files.finish(draft)
-        except (OSError, EngineError) as error:
+        except (OSError, EngineError) as error:  # as when a new coordinator has deleted what it refers to
+            new = effect.filed.new if effect.filed is not None else ()
+            self.files.discard((*(one.file.name for one in new), effect.handle), None)
             self._fail(write, str(error))
             return
         seen = self.world.spills.resolved(stored) if effect.snapshot.logs else stored

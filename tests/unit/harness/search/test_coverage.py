@@ -198,8 +198,8 @@ def test_a_target_that_is_called_impossible_and_fired_is_reported_in_one_line() 
         "coverage: kill-task at ack-sent in a job that finished, without barriers fired, "
         "although a rule calls it impossible: " + RULES[0].reason
     ]
-    fired = [row for row in tally.coverage(CAPABILITIES).rows if row.alignment == "none" and row.point == "ack-sent"]
-    assert [row.fired for row in fired] == [{"kill-task": 1}], "it is shown all the same"
+    rows = dict(tally.coverage(CAPABILITIES).table.by_row())
+    assert rows["none finished ack-sent"] == {"kill-task": 1}, "it is shown all the same"
 
 
 def test_the_rows_hold_every_possible_target_and_what_fired() -> None:
@@ -212,10 +212,12 @@ def test_the_rows_hold_every_possible_target_and_what_fired() -> None:
         2,
         3,
     )
-    assert sum(len(row.fired) for row in coverage.rows) == coverage.possible
-    [row] = [row for row in coverage.rows if any(row.fired.values())]
-    assert (row.alignment, row.ending, row.point, row.fired["kill-task"]) == ("aligned", "finished", "ack-sent", 2)
-    assert len(tally.empty(CAPABILITIES)) == coverage.possible - 1
+    rows = dict(coverage.table.by_row())
+    assert sum(len(fired) for fired in rows.values()) == coverage.possible
+    [(row, fired)] = [(row, fired) for row, fired in rows.items() if any(fired.values())]
+    assert (row, fired["kill-task"]) == ("aligned finished ack-sent", 2)
+    assert list(dict.fromkeys(row.partition(" ")[0] for row in rows)) == list(MODES), "in the order of the axis"
+    assert len(tally.empty(CAPABILITIES)) == coverage.possible - 1 + coverage.snapshots.possible
     assert KILLED not in tally.empty(CAPABILITIES)
     assert not tally.contradictions()
 

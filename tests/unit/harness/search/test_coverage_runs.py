@@ -14,6 +14,7 @@ from cutproof.harness.search.coverage import CHECKPOINT_POINTS, possible_targets
 from cutproof.harness.search.pool import Here, Processes
 from cutproof.harness.search.profiles import PROFILES, REAL_TIME_PROFILES, Profile
 from cutproof.harness.search.search import Budget, Search
+from cutproof.harness.search.snapshot_targets import possible_snapshot_targets
 from cutproof.harness.search.stops import STOPS
 from cutproof.harness.search.worker import Plan
 from cutproof.harness.subject.port import Capabilities
@@ -58,12 +59,17 @@ def test_a_target_without_hits_is_a_shortfall_from_the_size_of_the_profile_on() 
         if code is ExitCode.HELD:
             assert (done.summary.shortfalls, bool(done.summary.not_judged_by_shares)) == ([], True)
             continue
-        [sentences] = done.summary.shortfalls
+        points, snapshots = done.summary.shortfalls
         coverage = done.summary.coverage
-        assert sentences.startswith(
-            f"{coverage.possible - coverage.hit:,} of {coverage.possible:,} possible coverage targets were never hit"
+        assert points.startswith(
+            f"no scenario hit {coverage.possible - coverage.hit:,} of {coverage.possible:,} possible coverage targets, "
         )
         assert 0 < coverage.hit < coverage.possible == len(possible_targets(subject.capabilities))
+        mine = coverage.snapshots
+        assert snapshots.startswith(
+            f"no scenario hit {mine.possible - mine.hit:,} of {mine.possible:,} possible snapshot targets, such as "
+        )
+        assert 0 < mine.hit < mine.possible == len(possible_snapshot_targets(subject.capabilities))
 
 
 def test_where_the_workload_is_given_or_the_profile_is_another_nothing_is_short() -> None:
@@ -104,7 +110,7 @@ def test_what_was_called_impossible_and_fired_is_a_failure_of_the_harness() -> N
     assert sentences
     assert "a rule calls it impossible: at-most-once" in sentences[0]
     assert "\n" not in sentences[0]
-    fired = {row.point for row in done.summary.coverage.rows if any(row.fired.values())}
+    fired = {row.split()[2] for row, counts in done.summary.coverage.table.by_row() if any(counts.values())}
     assert fired & CHECKPOINT_POINTS, "shown all the same"
     assert done.exit_code is ExitCode.HARNESS_FAILED
 

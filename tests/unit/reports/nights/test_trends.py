@@ -4,10 +4,12 @@ from cutproof.reports.charts.trend import Chart
 from cutproof.reports.model import ScenarioCounts
 from cutproof.reports.nights.counts import table_of
 from cutproof.reports.nights.model import Growth
+from cutproof.reports.nights.page import render_nights
 from cutproof.reports.nights.trends import defects_chart, trends_of
+from cutproof.reports.nights.view import view_of
 from unit.reports.nights import banks
 
-FAULTS, TRANSITIONS = "Coverage: faults at protocol points", "Coverage: transitions"
+FAULTS, TRANSITIONS = "Coverage: targets", "Coverage: transitions"
 
 
 def charts(*fields: dict[str, object]) -> dict[str, Chart]:
@@ -64,6 +66,19 @@ def test_transitions_are_counted_beside_the_targets_and_those_never_taken_are_na
     assert growth.lines[0].points == (((0, 0), (10, 1), (400, 2), (1_000, 2), (2_000, 3)),)
     assert growth.caption == "The last new transition was taken within the first 2,000 scenarios."
     assert found.never_taken == ("b: z",)
+
+
+def test_targets_that_no_night_hit_are_named_as_the_newest_night_left_them() -> None:
+    first = {"hits": {"a": 1}, "possible": 9, "not_hit": ["b", "c", "d"]}
+    then = {"hits": {"b": 1, "c": 1}, "possible": 9, "not_hit": ["d", "e"]}
+    nights = [banks.night(at, subjects=[banks.subject_night(at, **one)]) for at, one in enumerate((first, then))]
+    (found,) = trends_of(nights)
+    assert found.not_hit == ("d", "e", "and 4 more")
+    whole = banks.night(2, subjects=[banks.subject_night(2, hits={"d": 1}, possible=4, not_hit=[])])
+    (found,) = trends_of([*nights, whole])
+    assert found.not_hit == ()
+    page = render_nights(view_of(nights[:1], []))
+    assert "Targets that no night has hit" in page
 
 
 def test_a_night_that_found_nothing_has_no_time_to_first_failure() -> None:

@@ -12,7 +12,13 @@ import pytest
 from cutproof.faults.plan import AtPoint, kind_of
 from cutproof.harness.generate.coverage import target_scenarios as target_shares
 from cutproof.harness.generate.coverage.target_faults import fault_on_target
-from cutproof.harness.generate.coverage.target_groups import UPSETTING, TargetGroup, needs_of, sink_for
+from cutproof.harness.generate.coverage.target_groups import (
+    UPSETTING,
+    TargetGroup,
+    needs_of,
+    sink_for,
+    snapshot_targets_of,
+)
 from cutproof.harness.generate.coverage.target_rounds import group_of, groups_in_a_round, number_of_group
 from cutproof.harness.generate.coverage.target_scenarios import TARGETS
 from cutproof.harness.generate.situations.templates import SHARES
@@ -23,6 +29,7 @@ from cutproof.harness.scenario.forecast import forecast
 from cutproof.harness.scenario.model import Engine
 from cutproof.harness.search.coverage import ENDINGS, MODES, CoverageTarget, possible_targets, targets_hit
 from cutproof.harness.search.profiles import PROFILES
+from cutproof.harness.search.snapshot_targets import possible_snapshot_targets
 from cutproof.harness.subject.port import Capabilities
 from cutproof.properties.model.workload import Count, Edge, Input, Node, Topology, Workload
 
@@ -47,9 +54,11 @@ def a_round(frame: Frame, number: int) -> list[TargetGroup]:
 @pytest.mark.parametrize("number", [0, 3_000_000])
 def test_a_round_has_every_possible_target_once(most: int, number: int) -> None:
     groups = a_round(Frame(capabilities=CAPABILITIES, max_faults=most), number)
-    targeted = Counter(target for group in groups for target in targets_of(group))
+    targeted = Counter(target for group in groups if group.use is None for target in targets_of(group))
     assert set(targeted) == set(possible_targets(CAPABILITIES))
     assert set(targeted.values()) == {1}
+    snapshots = {target for group in groups for target in snapshot_targets_of(group)}
+    assert snapshots == set(possible_snapshot_targets(CAPABILITIES))
     assert all(1 <= len(group.pairs) <= most for group in groups)
 
 

@@ -1,0 +1,139 @@
+"""What users do with snapshots in the scenarios that aim at snapshot targets.
+
+A few sequences of actions together have every action of the model; a command that stands in none of them is a sequence
+of its own.  Each is played with every format and state backend, and with each kind of fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ....faults.plan import COMMON_KINDS, AnyTrigger, AtPoint, AtRest, AtTime
+from ...scenario.actions import ACTIONS, KIND_OF, NONE
+from ...scenario.checks import CLAIM_MODES
+from ...scenario.forecast import Forecast
+from ...scenario.model import (
+    COMMANDS,
+    AnyCommand,
+    Cancel,
+    DeleteSnapshot,
+    Fork,
+    Resume,
+    Savepoint,
+    StopWithSavepoint,
+)
+from ...search.coverage import MODES
+from ...search.snapshot_targets import KEYED_NAMES, possible_snapshot_targets
+from ...subject.abilities import OPERATORS, usable
+from ...subject.port import Capabilities
+from ..choices import Choices
+from ..workloads.draw_workloads import Recipe
+from .target_groups import Pair, SnapshotUse
+
+_SEQUENCES: tuple[tuple[str, ...], ...] = (
+    (),
+    ("savepoint", "delete-snapshot", "stop", "resume named"),
+    ("drain", "resume newest"),
+    ("savepoint", "cancel", "resume oldest"),
+    ("stop", "resume claim"),
+    ("cancel", "resume no-claim"),
+    ("fork",),
+)
+_KNOWN = {NONE, *(action for actions in _SEQUENCES for action in actions)}
+SEQUENCES: tuple[tuple[str, ...], ...] = (*_SEQUENCES, *((action,) for action in ACTIONS if action not in _KNOWN))
+
+_ENDINGS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled"}
+_POINTS = ("record-applied", "snapshot-taken", "barrier-received", "checkpoint-triggered", "ack-sent", "record-read")
+"""where the faults are triggered: every job with checkpoints reaches these points early"""
+_POINT_OF = {"lose-unsynced": "snapshot-taken", "fail-read": "record-applied"}
+"""kinds with a point of their own: behind the one a write begins, and the other waits for a restart"""
+LAST = "last"
+"""the name of the savepoint that a stop takes, and from which a job is resumed by name"""
+
+
+def snapshot_uses(capabilities: Capabilities) -> Iterator[tuple[SnapshotUse, str, str, list[Pair]]]:
+    """Each use that the subject's snapshots can have, the alignment mode and the ending of its first job, and its
+    faults with a point each."""
+    modes = _with_checkpoints(usable(capabilities))
+    possible = possible_snapshot_targets(capabilities)
+    able = {(one.format, one.backend): None for one in possible}
+    actions = {one.action for one in possible}
+    kinds = [kind for kind in COMMON_KINDS if kind in {one.fault for one in possible}]
+    for number, (form, backend) in enumerate(able):
+        for place, sequence in enumerate(SEQUENCES):
+            done = tuple(action for action in sequence if action in actions)
+            if sequence and not done:
+                continue
+            ending = next((_ENDINGS[action] for action in done if action in _ENDINGS), "finished")
+            pairs = [
+                (_POINT_OF.get(kind, _POINTS[(number + place + at) % len(_POINTS)]), kind)
+                for at, kind in enumerate(kinds)
+            ]
+            mode = modes[(number + place) % len(modes)]
+            yield SnapshotUse(format=form, backend=backend, actions=done), mode, ending, pairs
+
+
+def _with_checkpoints(capabilities: Capabilities) -> list[str]:
+    """The alignment modes of the subject that take checkpoints."""
+    return [
+        mode
+        for mode, (guarantee, alignment) in MODES.items()
+        if guarantee in capabilities.guarantees
+        and guarantee != "at-most-once"
+        and (guarantee != "exactly-once" or alignment in capabilities.alignments)
+    ]
+
+
+def with_state_by_key(recipe: Recipe) -> Recipe:
+    """The recipe with operators alone that keep state by key, as far as the subject has any."""
+    known = OPERATORS if recipe.operators is None else recipe.operators
+    kept = frozenset(name for name in known if name.partition(":")[0] in KEYED_NAMES)
+    return msgspec.structs.replace(
+        recipe, shapes=("chain",), operators=kept or recipe.operators, tallies_percent=0, least_operators=1
+    )
+
+
+def settings_of(choices: Choices, use: SnapshotUse) -> dict[str, object]:
+    """The engine's settings: several snapshots are retained, and state in files makes many of them."""
+    settings: dict[str, object] = {
+        "snapshot_format": use.format,
+        "full_every": choices.pick((4, 2, 3, 8)),
+        "retained_checkpoints": 3,
+        "state_backend": use.backend,
+        "failover": "full",
+        "pooled_ids": False,
+    }
+    if use.backend != "heap":
+        settings |= {"memtable_entries": choices.pick((2, 1, 3)), "compaction_files": 2, "compaction_us": 100}
+    return settings
+
+
+def commands_of(choices: Choices, target: Forecast, use: SnapshotUse, end: AnyTrigger) -> tuple[AnyCommand, ...]:
+    """The commands of a use; `end` triggers the one that ends the job."""
+    return tuple(_command(choices, target, use, action, end) for action in use.actions)
+
+
+def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, end: AnyTrigger) -> AnyCommand:
+    amid = AtTime(at_us=target.start_us + target.span_us * choices.between(75, 95) // 100)
+    match KIND_OF[action]:
+        case "savepoint":  # most faults have struck by then: one that strikes meanwhile aborts it
+            late = AtTime(at_us=target.start_us + target.span_us * choices.between(80, 130) // 100 + 2_000)
+            return Savepoint(trigger=late, format=use.format)
+        case "stop-with-savepoint":
+            return StopWithSavepoint(trigger=end, drain=action == "drain", name=LAST, format=use.format)
+        case "cancel":
+            return Cancel(trigger=end)
+        case "delete-snapshot":  # the job would restore a newer one by then
+            return DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
+        case "resume":
+            which, again = action.rpartition(" ")[2], AtTime(at_us=1_000)
+            if which in CLAIM_MODES:
+                return Resume(trigger=again, claim_mode=which)
+            return Resume(trigger=again, snapshot=LAST if which == "named" else which)
+        case "fork":
+            return Fork(trigger=AtRest(), snapshot=choices.pick(("each", "oldest")))
+        case kind:
+            command: AnyCommand = COMMANDS[kind](trigger=amid)  # type: ignore[assignment]
+            return command

@@ -1,0 +1,274 @@
+"""Snapshot targets: format of the snapshot x state backend x what the user did x kind of fault.
+
+They are the coverage targets that ask what becomes of a snapshot.  A run hits one only if it really did all four:
+
+- the operators kept state by key in the backend;
+- the command was carried out;
+- the snapshot that the command is about was complete, and had the format: the one that a savepoint or a stop took, that
+  a deletion deleted, that a resume or a fork restored.  A cancel is about every snapshot of its job, and so is a job
+  without any command;
+- the fault fired in a job that the command concerns: the one in which it was carried out.  A resume also concerns the
+  job that it starts, which has to run; a fork concerns the job that took its snapshot.
+
+A scenario counts once for each target.  On processes the backend `lsm` is RocksDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import msgspec
+
+from ...faults.plan import KINDS
+from ...properties.model.history import (
+    AttemptRunning,
+    AttemptStarted,
+    CommandIssued,
+    CommandReturned,
+    FaultFired,
+    Forked,
+    History,
+    JobEnded,
+)
+from ...properties.model.workload import KEYED, Tally, Workload
+from ..scenario.actions import ACTIONS, KIND_OF, NONE, action_of
+from ..scenario.checks import SNAPSHOT_FORMATS, STATE_BACKENDS
+from ..scenario.model import Resume, Savepoint, Scenario, StopWithSavepoint, format_of
+from ..subject.abilities import is_promised, operators_of, usable
+from ..subject.port import Capabilities
+
+KEYED_NAMES: frozenset[str] = frozenset(str(kind.__struct_config__.tag) for kind in KEYED if kind is not Tally)
+"""the operators that keep state by key"""
+STORE_FAULTS: frozenset[str] = frozenset({"fail-commit", "kill-database"})
+
+
+class SnapshotTarget(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One combination; each name is one of its axis."""
+
+    format: str
+    backend: str
+    action: str
+    fault: str
+
+
+class SnapshotRule(msgspec.Struct, frozen=True, kw_only=True):
+    """Why some targets cannot be hit with what a subject can do."""
+
+    name: str
+    reason: str
+    forbids: Callable[[SnapshotTarget, Capabilities], bool]
+
+
+SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
+    SnapshotRule(
+        name="no snapshots",
+        reason="the subject has no guarantee with checkpoints, or no sink for it",
+        forbids=lambda target, capabilities: (
+            not any(
+                guarantee != "at-most-once" and is_promised(guarantee, sink)
+                for guarantee in capabilities.guarantees
+                for sink in capabilities.sinks
+            )
+        ),
+    ),
+    SnapshotRule(
+        name="no state by key",
+        reason="the subject has no operator that keeps state by key, so it has no state backend",
+        forbids=lambda target, capabilities: (
+            not {name.partition(":")[0] for name in operators_of(capabilities)} & KEYED_NAMES
+        ),
+    ),
+    SnapshotRule(
+        name="unknown format",
+        reason="the subject does not declare the format of the snapshot",
+        forbids=lambda target, capabilities: target.format not in capabilities.snapshot_formats,
+    ),
+    SnapshotRule(
+        name="unknown backend",
+        reason="the subject does not declare the state backend",
+        forbids=lambda target, capabilities: target.backend not in capabilities.state_backends,
+    ),
+    SnapshotRule(
+        name="unknown command",
+        reason="the subject does not declare the command",
+        forbids=lambda target, capabilities: (
+            target.action != NONE and KIND_OF[target.action] not in capabilities.commands
+        ),
+    ),
+    SnapshotRule(
+        name="no end to resume from",
+        reason="only a job that was stopped or cancelled is resumed, and the subject declares neither command",
+        forbids=lambda target, capabilities: (
+            _resumes(target) and not capabilities.commands & {"stop-with-savepoint", "cancel"}
+        ),
+    ),
+    SnapshotRule(
+        name="no choice of a snapshot",
+        reason="the subject resumes a job from the newest snapshot alone, or takes none that a user can name",
+        forbids=lambda target, capabilities: (
+            target.action in ("resume oldest", "resume named")
+            and (
+                not capabilities.resumes_older
+                or (
+                    target.action == "resume named" and not capabilities.commands & {"savepoint", "stop-with-savepoint"}
+                )
+            )
+        ),
+    ),
+    SnapshotRule(
+        name="no claims",
+        reason="a resume of the subject cannot say whose the snapshot is",
+        forbids=lambda target, capabilities: (
+            target.action in ("resume claim", "resume no-claim") and not capabilities.claims_snapshots
+        ),
+    ),
+    SnapshotRule(
+        name="no store",
+        reason="a fault of the external store needs a transactional sink",
+        forbids=lambda target, capabilities: target.fault in STORE_FAULTS and "transactional" not in capabilities.sinks,
+    ),
+)
+
+
+def _resumes(target: SnapshotTarget) -> bool:
+    return KIND_OF.get(target.action) == "resume"
+
+
+def all_snapshot_targets(faults: frozenset[str] = frozenset(KINDS)) -> Iterator[SnapshotTarget]:
+    """Every combination, possible or not, in the order of the axes."""
+    kinds = [kind for kind in KINDS if kind in faults]
+    for form in SNAPSHOT_FORMATS:
+        for backend in STATE_BACKENDS:
+            for action in ACTIONS:
+                for fault in kinds:
+                    yield SnapshotTarget(format=form, backend=backend, action=action, fault=fault)
+
+
+def snapshot_rule_against(target: SnapshotTarget, capabilities: Capabilities) -> SnapshotRule | None:
+    """The first rule that calls a target impossible for a subject; None if it can be hit."""
+    return next((rule for rule in SNAPSHOT_RULES if rule.forbids(target, capabilities)), None)
+
+
+@cache
+def possible_snapshot_targets(capabilities: Capabilities) -> tuple[SnapshotTarget, ...]:
+    """The targets that no rule forbids, of the subject's kinds of faults."""
+    able = usable(capabilities)
+    return tuple(one for one in all_snapshot_targets(able.faults) if snapshot_rule_against(one, able) is None)
+
+
+def snapshot_in_words(target: SnapshotTarget) -> str:
+    done = "no command" if target.action == NONE else target.action
+    return f"{target.fault} and {done} with {target.format} snapshots of state on {target.backend}"
+
+
+def keeps_state(workload: Workload) -> bool:
+    """Whether some operator keeps state by key."""
+    return any(isinstance(node.operator, KEYED) and not isinstance(node.operator, Tally) for node in workload.nodes)
+
+
+def snapshot_targets_hit(scenario: Scenario, history: History) -> tuple[SnapshotTarget, ...]:
+    """The targets that a run hit, in the order of their fields."""
+    if not history.completed or not scenario.faults or not keeps_state(scenario.workload):
+        return ()
+    watch = _Watch(scenario)
+    for entry in history.journal:
+        match entry:
+            case AttemptStarted():
+                watch.job = entry.job
+            case AttemptRunning():
+                watch.running()
+            case FaultFired():
+                watch.faults.setdefault(watch.job, {})[entry.kind] = None
+            case CommandIssued():
+                watch.issued[entry.command] = (watch.job, entry.checkpoint)
+            case CommandReturned() if not entry.error:
+                watch.returned(entry)
+            case JobEnded():
+                watch.resumed = None
+            case _:
+                pass
+    return watch.targets(history) if watch.faults else ()
+
+
+class _Done(msgspec.Struct, frozen=True):
+    """A command that was carried out."""
+
+    action: str
+    job: int
+    """in which it was carried out"""
+    started: int | None = None
+    """the job that it started"""
+    checkpoint: int | None = None
+    """the snapshot that it is about; None for every snapshot of its job"""
+
+
+class _Watch:
+    """What a journal shows, read in its order."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self.job = 0
+        self.faults: dict[int, dict[str, None]] = {}
+        """by job, the kinds of faults that fired in it"""
+        self.issued: dict[int, tuple[int, int | None]] = {}
+        """by command, the job in which it was issued, and the snapshot that it named"""
+        self.resumed: _Done | None = None
+        """a resume whose job does not run yet"""
+        self._done: list[_Done] = []
+        self._formats: dict[int, str] = {}
+        """of the snapshots that commands took"""
+
+    def returned(self, entry: CommandReturned) -> None:
+        number = entry.command
+        if number not in self.issued or number >= len(self._scenario.commands):
+            return
+        command, (job, named) = self._scenario.commands[number], self.issued[number]
+        if isinstance(command, Resume):
+            self.resumed = _Done(action_of(command), job, None, entry.checkpoint)
+            return
+        if entry.checkpoint is not None and isinstance(command, Savepoint | StopWithSavepoint):
+            self._formats[entry.checkpoint] = format_of(command) or self._scenario.engine.snapshot_format
+        self._done.append(_Done(action_of(command), job, None, entry.checkpoint if named is None else named))
+
+    def running(self) -> None:
+        if self.resumed is not None and self.resumed.checkpoint is not None and self.job != self.resumed.job:
+            self._done.append(msgspec.structs.replace(self.resumed, started=self.job))
+        self.resumed = None
+
+    def targets(self, history: History) -> tuple[SnapshotTarget, ...]:
+        own = self._scenario.engine.snapshot_format
+        taken: dict[int, dict[str, None]] = {}
+        """by job, the formats of its complete snapshots"""
+        formats: dict[int, str] = {}
+        job_of: dict[int, int] = {}
+        for done in history.completed:
+            form = self._formats.get(done.checkpoint, "" if done.savepoint else own)
+            if form:  # of a savepoint whose command had no answer it is not known
+                formats[done.checkpoint] = form
+                taken.setdefault(done.job, {})[form] = None
+            job_of[done.checkpoint] = done.job
+        forks = () if isinstance(history.forks, msgspec.UnsetType) else history.forks
+        carried_out = [*self._done, *(_fork(one, job_of) for one in forks if _ran(one) and one.checkpoint in job_of)]
+        busy = {one.job for one in carried_out} | {one.started for one in carried_out}
+        carried_out += [_Done(NONE, job) for job in taken if job not in busy]
+        found: set[tuple[str, str, str]] = set()
+        for one in carried_out:
+            about = taken.get(one.job, {}) if one.checkpoint is None else [formats.get(one.checkpoint, "")]
+            kinds = {**self.faults.get(one.job, {}), **self.faults.get(-1 if one.started is None else one.started, {})}
+            found.update((form, one.action, kind) for form in about if form for kind in kinds)
+        backend = self._scenario.engine.state_backend
+        return tuple(
+            SnapshotTarget(format=form, backend=backend, action=action, fault=kind)
+            for form, action, kind in sorted(found)
+        )
+
+
+def _fork(one: Forked, job_of: dict[int, int]) -> _Done:
+    return _Done("fork", job_of[one.checkpoint], None, one.checkpoint)
+
+
+def _ran(one: Forked) -> bool:
+    """Whether the job that was started beside has restored its snapshot."""
+    attempts = (entry for entry in reversed(one.history.journal) if isinstance(entry, AttemptStarted | AttemptRunning))
+    return isinstance(next(attempts, None), AttemptRunning)
