@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Append,
