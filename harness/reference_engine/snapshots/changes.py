@@ -25,6 +25,7 @@ from ....reference_impl.processes.disk.files import DiskFiles
 from ...runtime.exit_codes import UsageError
 from ...runtime.progress import Progress
 from ...scenario.reading import bytes_of
+from .beginning import RUN, run_before, write_run
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
 from .inventory import Change
 from .refiling import entries_file, handles_for, refiled
@@ -189,11 +190,15 @@ class Changing:
         return names
 
     def copy_beside(self, source: Path) -> None:
-        """What a job that begins here has to know: which numbers former jobs have used, and where the logs of the
-        sources begin."""
+        """What a job that begins here has to know: which numbers former jobs have used, where the logs of the sources
+        begin, and what the run that took the snapshot has committed."""
         for top, pattern in ((JOBS, "*"), (POSITIONS, LOG_BEGINNINGS)):
             for path in sorted((source / top).glob(pattern)) if (source / top).is_dir() else ():
                 self.put(top, self.root / top / path.name, bytes_of(path, LIMIT_BYTES))
+        before = run_before(source)
+        if before is not None:
+            (self.root / RUN).mkdir(exist_ok=True)
+            write_run(self.root / RUN, *before)
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -352,7 +357,7 @@ def _into_new(
 
 def _is_ours(aside: Path) -> bool:
     """Whether a folder is what an interrupted command may have left."""
-    known = (SNAPSHOTS, RECORDS, JOBS, POSITIONS, LOGS, Temporaries.FOLDER)
+    known = (SNAPSHOTS, RECORDS, JOBS, POSITIONS, LOGS, RUN, Temporaries.FOLDER)
     return aside.is_dir() and all(path.name in known and path.is_dir() for path in aside.iterdir())
 
 
