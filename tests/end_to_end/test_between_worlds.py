@@ -10,12 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, KillTask
+from cutproof.harness.reference_engine.orchestrator.evidence import kept as saved_run
 from cutproof.harness.reference_engine.services import rocksdb
 from cutproof.harness.reference_engine.snapshots.directory import Directory
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
-from cutproof.harness.scenario.files import write_scenario
+from cutproof.harness.scenario.files import digest, write_scenario
 from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.subject.run import run
 from cutproof.properties.model.history import AttemptStarted
 from cutproof.properties.model.verdict import Violated
 from end_to_end.command_line import cutproof_command, only_line, result
@@ -69,6 +71,17 @@ def test_processes_to_the_simulator_at_another_parallelism(processes: Make, tmp_
     wide = replace(wide, topology=replace(wide.topology, parallelism=dict.fromkeys(wide.topology.parallelism, 2)))
     for number in Directory(tmp_path / "kept").records:
         assert_it_holds(begun(tmp_path / "kept", SimulatedSubject(), wide, str(number)))
+
+
+def test_a_saved_run_has_what_it_began_with_and_is_begun_from(processes: Make, tmp_path: Path) -> None:
+    left(tmp_path / "kept", SimulatedSubject(), stopped())
+    subject = processes()
+    subject.keep = tmp_path / "saved"
+    crossed = run(subject, subject.begin_from(tmp_path / "kept", "2", stopped()), keep="everything")
+    assert subject.saved is not None
+    scenario, history = saved_run(subject.saved)
+    assert (scenario, digest(history)) == (crossed.scenario, digest(crossed.history))
+    assert_it_holds(begun(subject.saved, SimulatedSubject(), unstopped()))
 
 
 @pytest.mark.parametrize(
