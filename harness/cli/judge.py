@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from ..scenario.model import Scenario
 
 FORMAT = "cutproof-judge/1"
-LINE = 280
-"""how many characters a line about a wrong history has"""
 
 DESCRIPTION = """\
 Judges a recorded history again, without running anything. The history was kept by a run,
@@ -78,7 +75,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
     """The scenario and the file that names it, and the history."""
-    from ..scenario.files import read_history, read_scenario
+    from ..scenario.files import read_scenario
+    from ..scenario.recorded import read_recorded
 
     if recorded.is_dir():
         from ..reference_engine.orchestrator import evidence
@@ -87,22 +85,8 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
         if named is None:
             return recorded / evidence.SCENARIO, scenario, history
         return named, read_scenario(named), history
-    history = read_history(recorded)
     named = named or _scenario_of(recorded)
-    scenario = read_scenario(named)
-    _demand_whole(recorded, scenario, history)
-    return named, scenario, history
-
-
-def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
-    """Raise UsageError for a history that lacks a required part, or that names what does not exist."""
-    from ..scenario.history_checks import history_problems, in_one_line, spelt_empty
-    from ..scenario.history_witnesses import missing_parts
-
-    data = recorded.read_bytes()
-    problem = missing_parts(data) or in_one_line(history_problems(scenario, history, spelt_empty(data)))
-    if problem:
-        raise UsageError(textwrap.shorten(f"{recorded}: {problem}", LINE, placeholder=" ..."))
+    return named, *read_recorded(recorded, named)
 
 
 def _scenario_of(history: Path) -> Path:

@@ -7,9 +7,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..runtime.exit_codes import ExitCode
+from ..runtime.exit_codes import ExitCode, UsageError
+from ..runtime.progress import Progress
 from ..subject.names import BUILT, subject_called
-from ..subject.port import closing, prepare
+from ..subject.port import Continuing, Subject, closing, prepare
 from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .keep import keep_run
 from .options import add_subject, count, progress_of, refuse_for_system
@@ -41,6 +42,8 @@ examples:
   cutproof replay tests/kept.cutproof.json --subject my.engine:Engine
   cutproof replay ID.json --defect none     the same scenario on the unmodified engine
   cutproof replay ID.json --subject processes --runs 10
+  cutproof replay ID.json --snapshots kept  its snapshots stay in kept/
+  cutproof replay ID.json --from kept --subject processes     a job on processes begins there
   cutproof replay batch-ID.json --batch     as a stream and as a batch: both commit the same rows
 
 exit codes: 0 held, 1 violated, 2 the file is missing or cannot be read, 4 the harness failed"""
@@ -62,6 +65,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run its job as a stream to the end and as a batch, and compare the committed rows",
     )
+    parser.add_argument(
+        "--snapshots",
+        metavar="DIR",
+        type=Path,
+        help="leave the snapshots of the run in a new directory, from which jobs can begin",
+    )
+    parser.add_argument(
+        "--from",
+        metavar="DIR",
+        dest="begins",
+        type=Path,
+        help="begin from a snapshot in a directory: one that --snapshots or a fork has made, or a saved run",
+    )
+    parser.add_argument(
+        "--snapshot", metavar="N", help="which snapshot of that directory: its number, or newest (newest)"
+    )
     parser.add_argument("--story", action="store_true", help="print the story event by event, not only its main points")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write scenario, history and a report into DIR")
     add_quick(parser)
@@ -80,7 +99,10 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         scenario = read_system(options.scenario) if is_system(options.scenario) else scenario_at(options.scenario)
     if isinstance(scenario, SystemFile):
         elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
-        refuse_for_system(str(options.scenario), {**elsewhere, "--runs": options.runs > 1, "--out": options.out})
+        of_jobs = {"--from": options.begins, "--snapshots": options.snapshots}
+        refuse_for_system(
+            str(options.scenario), {**elsewhere, **of_jobs, "--runs": options.runs > 1, "--out": options.out}
+        )
         return _replay_system(scenario.system, options, output)
     demand(scenario.workload)
     if options.batch:
@@ -88,6 +110,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     with closing(subject_called(options.subject, _defect(options, scenario))) as subject:
         with progress_of(options) as progress:
             prepare(subject, progress)
+            scenario = _with_snapshots(subject, scenario, options, progress)
         oracle = begin(options)
         with progress_of(options) as progress, as_written(options.scenario):
             progress.step(f"replaying {options.scenario.name}", options.runs if options.runs > 1 else None)
@@ -106,6 +129,27 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     run = _result(replayed, subject.name, options.scenario)
     output.result({**run, **judges, "disagreements": word.disagreements})
     return code
+
+
+def _with_snapshots(subject: Subject, scenario: Scenario, options: argparse.Namespace, progress: Progress) -> Scenario:
+    """Have the run begin from a snapshot, or leave its snapshots; the scenario by which it is judged.  Raises
+    UsageError."""
+    if options.snapshot is not None and options.begins is None:
+        raise UsageError("--snapshot names a snapshot of a directory; name the directory with --from")
+    if options.begins is None and options.snapshots is None:
+        return scenario
+    if not isinstance(subject, Continuing):
+        raise UsageError(
+            "--from and --snapshots go with the subjects simulated and processes, which have such snapshots"
+        )
+    if options.snapshots is not None:
+        if options.runs > 1:
+            raise UsageError("--snapshots leaves the snapshots of one run; leave out --runs")
+        subject.leave_in(options.snapshots)
+    if options.begins is None:
+        return scenario
+    progress.step(f"reading {options.begins.name}")
+    return subject.begin_from(options.begins, options.snapshot or "newest", scenario)
 
 
 def _replay_system(system: System, options: argparse.Namespace, output: Output) -> ExitCode:
@@ -130,13 +174,13 @@ def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) 
     """Run the scenario's job, with inputs that end, as a stream and as a batch of the reference engine (FIN-6)."""
     from ...properties.model.verdict import Violated
     from ..reference_engine.streaming_batch import as_bounded
-    from ..runtime.exit_codes import UsageError
     from ..scenario.files import as_written
     from ..search.batches import both_ways
     from ..search.outcome import BatchOutcome
 
     elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect, "--runs": options.runs > 1,
-                 "--out": options.out, "--story": options.story}  # fmt: skip
+                 "--out": options.out, "--story": options.story, "--from": options.begins,
+                 "--snapshots": options.snapshots}  # fmt: skip
     if unused := [name for name, given in elsewhere.items() if given]:
         raise UsageError(f"--batch compares two executions of the reference engine; leave out {', '.join(unused)}")
     with progress_of(options) as progress, as_written(options.scenario):
@@ -153,6 +197,8 @@ def _command(options: argparse.Namespace) -> str:
     for name, default in (("subject", "simulated"), ("defect", None), ("runs", 1)):
         value = getattr(options, name)
         words += [f"--{name}", str(value)] if value != default else []
+    for name, given in (("from", options.begins), ("snapshot", options.snapshot)):
+        words += [f"--{name}", str(given)] if given is not None else []
     for function in options.functions:
         words += ["--function", function]
     return shlex.join(words)

@@ -123,6 +123,8 @@ def _spelt_out(history: History) -> dict[str, Any]:
     for channel in raw.get("channels", ()):
         if channel["attempt"] in recovered_locally:
             channel.setdefault("repeated", [])
+        if recovered_locally:  # a later attempt may have all that was sent
+            channel.setdefault("sent", [])
     if any("assigned" in run for run in raw.get("runs", ())):
         for run in raw["runs"]:
             run.setdefault("assigned", [])

@@ -68,7 +68,8 @@ def history_problems(
             yield f"runs[{place}].{problem}"
     yield from _in_place(history)
     for place, channel in enumerate(history.channels):
-        yield from (f"channels[{place}].{problem}" for problem in _channel(channel, known))
+        is_empty = ("channels", place, "sent") in known.spelt
+        yield from (f"channels[{place}].{problem}" for problem in _channel(channel, known, is_empty=is_empty))
         if ("channels", place, "repeated") not in known.spelt:
             yield from (f"channels[{place}].{problem}" for problem in _repeated(channel, known))
     yield from _snapshots(history, known)
@@ -84,6 +85,12 @@ def _forks(scenario: Scenario, history: History) -> Iterator[str]:
     """What is wrong with the histories of forked jobs, each a history in itself."""
     for place, forked in enumerate(history.forks if isinstance(history.forks, list) else ()):
         where = f"forks[{place}]"
+        # its channels up to the snapshot are those of the history, whose own entries say which are empty
+        said = frozenset(
+            ("channels", number, "sent")
+            for number, channel in enumerate(forked.history.channels)
+            if any(isinstance(one, AttemptStarted) and one.in_place for one in history.journal) and not channel.sent
+        )
         if isinstance(forked.history.forks, list):
             yield f"{where}.history has forks of its own, and no job is forked from a forked one"
             continue
@@ -92,7 +99,7 @@ def _forks(scenario: Scenario, history: History) -> Iterator[str]:
             yield f"{where}.checkpoint is {forked.checkpoint}, which did not complete in the fork's own history"
         if not any(isinstance(one, CommandIssued) and one.command == forked.command for one in forked.history.journal):
             yield f"{where}.history has no command-issued of the command {forked.command}, with which the fork begins"
-        yield from (f"{where}.history.{problem}" for problem in history_problems(scenario, forked.history, frozenset()))
+        yield from (f"{where}.history.{problem}" for problem in history_problems(scenario, forked.history, said))
 
 
 class _Known:
@@ -252,7 +259,8 @@ def _in_place(history: History) -> Iterator[str]:
         yield f"channels is missing: tasks of attempt {local.attempt} recovered locally, in channels that went on"
 
 
-def _channel(channel: Channel, known: _Known) -> Iterator[str]:
+def _channel(channel: Channel, known: _Known, *, is_empty: bool) -> Iterator[str]:
+    """What is wrong with a channel; `is_empty`: its file says that nothing was sent."""
     sender, between, receiver = channel.name.partition(">")
     if problem := (known.task(sender) or known.task(receiver)) if between else "a channel's name is sender>receiver":
         yield f"name: {problem}"
@@ -275,7 +283,7 @@ def _channel(channel: Channel, known: _Known) -> Iterator[str]:
     restored = len(records(queued))
     if restored and not channel.recovered:
         yield f"recovered is missing: {receiver} of attempt {channel.attempt} loaded {restored} records of it"
-    elif taken and not (channel.content or channel.repeated):
+    elif taken and not (channel.content or channel.repeated or is_empty):
         yield f"sent is missing: {receiver} of attempt {channel.attempt} took {taken} records of it"
     marks = sum(len(element) < 2 for element in queued)
     if marks and not channel.recovered_watermarks:

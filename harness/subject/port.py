@@ -210,6 +210,22 @@ def saved_by(subject: Subject) -> Path | None:
 
 
 @runtime_checkable
+class Continuing(Protocol):
+    """A subject whose runs can begin from a snapshot of another run, and leave their own snapshots in a directory."""
+
+    def begin_from(self, folder: Path, snapshot: str, scenario: Scenario) -> Scenario:
+        """From now on a run is one of this scenario that begins from a snapshot (its number, or `newest`) in a
+        directory.
+
+        Returns the scenario by which such a run is judged, and with which `run` is called: its history goes back to
+        the run that took the snapshot.  Raises UsageError if the snapshot cannot be restored or does not fit.
+        """
+
+    def leave_in(self, folder: Path) -> None:
+        """From now on a run leaves its snapshots in this new directory.  Raises UsageError if it cannot be made."""
+
+
+@runtime_checkable
 class CountingEvents(Protocol):
     """A subject in virtual time that counts the events of a run, and can end a run after so many."""
 

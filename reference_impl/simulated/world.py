@@ -109,8 +109,8 @@ class World:
         self.records = Records(self, self.files, self.jobs, arms)
         self.sessions = Sessions(self, self.external, arms)
         by_itself = config.spill_store == "log"
-        self._channel_logs = LogShelf(whole_files=not by_itself) if begins_from is None else begins_from.logs
-        self.spills = Spills(self, self._channel_logs, arms, by_itself=by_itself)
+        self.channel_logs = LogShelf(whole_files=not by_itself) if begins_from is None else begins_from.logs
+        self.spills = Spills(self, self.channel_logs, arms, by_itself=by_itself)
         self.coordinator: CoordinatorRunner | None = None
         self.job_number = 0
         self.job_over = True
@@ -163,7 +163,8 @@ class World:
             self.files.store(snapshot)
         self._submission = Submission(claims=stores.claims)
         self.submit(stores.retained)
-        self.quiet = self.loop.run(stores.at_us + self.settings.limit_us, None, self.settings.limit_steps)
+        limit_us = stores.at_us + self.settings.limit_us
+        self.quiet = self.loop.run(limit_us, self._watch_phase, self.settings.limit_steps)
 
     def submit(
         self,
@@ -235,7 +236,7 @@ class World:
                 trimmed=self.jobs.trimmed,
                 external=self.external,
                 claims=self._submission.claims,
-                logs=self._channel_logs,
+                logs=self.channel_logs,
                 written=written(retained[number].checkpoint),
             )
             for number in range(len(retained))

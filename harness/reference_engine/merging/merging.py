@@ -20,6 +20,7 @@ from ....properties.model.history import AttemptStarted, History
 from ....properties.model.workload import Row
 from ....reference_impl import observed as o
 from ....reference_impl.processes.disk.journal import read_journal
+from ..subjects.past import Past
 from ..subjects.recorder import Recorder, RunLog
 from .failures import judged
 from .local_recovery import Continued, Opened, Replaced, cut
@@ -51,23 +52,29 @@ def merged(
     rolls_back: bool,
     lasting: Sequence[int] = (),
     epoch: int | None = None,
+    past: Past | None = None,
 ) -> None:
     """Fill a history from the journals; its head and `residue` are already there.
 
     `kinds` are the kinds of the planned faults, in their order.  `passing` are committed
     transactions that the job's output does not show.  `rolls_back`: the external store aborts
     an open transaction when its session ends.  `lasting` are the faults that still acted at
-    the end.  Times count from the stamp `epoch`, by default from the first entry.
+    the end.  Times count from the stamp `epoch`, by default from the first entry.  `past` is the
+    run before, whose history this one continues.
     """
     sources = [Source(process, incarnation) for process, incarnation, _ in journals]
     placed = where_sent(in_order(journals))
-    placed = sorted([*placed, *settled(placed, committed, history.residue, passing)])
+    placed = sorted([*placed, *settled(placed, committed, history.residue, passing, past)])
     placed = sorted([*placed, *completed(placed, history.residue.retained)])
     if rolls_back:
         placed = sorted([*placed, *rolled_back(placed, sources)])
     judgement = judged(placed, sources)
     first = epoch if epoch is not None else placed[0].stamp if placed else 0
-    replay = Replay(history, kinds, timeline, first, Counter(name for name, _ in committed if name))
+    sizes = Counter(name for name, _ in committed if name)
+    order = 0
+    if past is not None:
+        order, first = past.order, first - past.at_us
+    replay = Replay(history, kinds, timeline, first, sizes, order)
     for one in judgement.placed:
         replay.take(one)
     for fault in lasting:
@@ -124,10 +131,18 @@ UNRECORDED = (
 class Replay:
     """Passes events to a recorder one by one, as the simulated world does."""
 
-    def __init__(self, history: History, kinds: Sequence[str], timeline: bool, epoch: int, sizes: Counter[str]) -> None:
-        """`sizes`: the number of rows of each visible transaction."""
+    def __init__(
+        self,
+        history: History,
+        kinds: Sequence[str],
+        timeline: bool,
+        epoch: int,
+        sizes: Counter[str],
+        order: int = 0,
+    ) -> None:
+        """`sizes`: the number of rows of each visible transaction.  `order`: of the last entry of the run before."""
         self._history = history
-        self.recorder = Recorder(history, kinds, lambda: self._stamp - epoch, timeline)
+        self.recorder = Recorder(history, kinds, lambda: self._stamp - epoch, timeline, order=order)
         self._stamp = epoch
         self._source = 0
         self._sizes = sizes

@@ -18,6 +18,7 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import CheckpointId
 from ....reference_impl.core.vocabulary.status_changes import AttemptStarted
+from ..subjects.past import Past
 from .order import Placed, Source
 
 Named = t.BeginTransaction | t.Write | t.PreCommit | t.Commit | t.Finalise | t.AbortTransaction
@@ -46,6 +47,7 @@ class Evidence:
         committed: Iterable[tuple[str, Row]],
         residue: Residue,
         passing: Iterable[str] = (),
+        past: Past | None = None,
     ) -> None:
         """`passing` are committed transactions of which `committed` shows no row."""
         self.rows: Counter[Row] = Counter()
@@ -60,6 +62,10 @@ class Evidence:
         self.done: set[tuple[type, str]] = set()
         self.listed = set(self.unfinished)
         self.sealed = set(residue.prepared_transactions)
+        if past is not None:  # what a run before has written is no evidence of a request in this one
+            self.done.update((t.Commit, name) for name in past.committed)
+            if past.history.sink == "plain":
+                self.rows.subtract(one.row for one in past.history.written)
         for one in placed:
             if isinstance(one.event, o.Transacted) and one.event.is_done:
                 self._add(one.event)
@@ -137,11 +143,15 @@ def where_sent(placed: Sequence[Placed]) -> list[Placed]:
 
 
 def settled(
-    placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue, passing: Sequence[str] = ()
+    placed: Sequence[Placed],
+    committed: Sequence[tuple[str, Row]],
+    residue: Residue,
+    passing: Sequence[str] = (),
+    past: Past | None = None,
 ) -> list[Placed]:
     """For each executed request whose answer nobody received, that answer at its place."""
     doubts, found = in_doubt(placed)
-    evidence = Evidence([*placed, *found], committed, residue, passing)
+    evidence = Evidence([*placed, *found], committed, residue, passing, past)
     for doubt in doubts:
         if evidence.speaks_for(doubt.request):
             evidence.settle(doubt.request)

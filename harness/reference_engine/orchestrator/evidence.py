@@ -21,6 +21,7 @@ from ...scenario.model import Scenario
 from ...scenario.reading import bytes_of, json_of
 from ..merging.merging import journals_in, merged
 from ..merging.order import Journal
+from ..subjects.past import Past
 from ..subjects.translation import identity
 
 EVIDENCE = "evidence.json"
@@ -54,6 +55,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     begun: int
     """the stamp at which the first job was submitted"""
     timeline: bool
+    past: Past | None = None
+    """the run before, from whose snapshot the first job began"""
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,7 +104,8 @@ def kept(folder: Path) -> tuple[Scenario, History]:
     """The scenario and the history of a saved run.  Raises UsageError if the folder holds no readable run."""
     try:
         evidence = _unsealed(folder)
-        return evidence.scenario, history_of(evidence, folder / JOURNALS)
+        scenario = evidence.scenario if evidence.past is None else evidence.past.scenario
+        return scenario, history_of(evidence, folder / JOURNALS)
     except (OSError, msgspec.DecodeError, RecursionError, CutproofError) as error:
         raise UsageError(f"{folder} holds no readable run on processes: {one_line(error)}") from error
 
@@ -167,6 +171,9 @@ def history_of(evidence: Evidence, journals: Path) -> History:
     except (OSError, CorruptJournal) as error:
         raise HarnessFailed(f"the journals of the processes cannot be read: {error}") from error
     _check_faults(found, len(scenario.faults))
+    past = evidence.past
+    if past is not None:
+        past.into(history)
     merged(
         history,
         [kind_of(fault) for fault in scenario.faults],
@@ -177,7 +184,10 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         rolls_back=evidence.rolls_back,
         lasting=evidence.lasting,
         epoch=evidence.begun,
+        past=past,
     )
+    if past is not None:
+        past.end(history)
     return history
 
 

@@ -14,6 +14,7 @@ from ....reference_impl.processes.disk.logs import DiskLogs
 from ....reference_impl.processes.network.frames import Ended, Returned, Submit, TakeOver
 from ...scenario.model import Resume, Scenario
 from ...scenario.snapshots import CLAIMED, named
+from ..snapshots.beginning import Beginning
 from .context import Context
 from .processes import Member
 
@@ -23,7 +24,13 @@ PAUSE_US = 1_000
 class Jobs:
     """Submits the jobs of a run.  `coordinator()` is the process that receives them."""
 
-    def __init__(self, context: Context, scenario: Scenario, coordinator: Callable[[], Member | None]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        scenario: Scenario,
+        coordinator: Callable[[], Member | None],
+        begins: Beginning | None = None,
+    ) -> None:
         self._context = context
         self._scenario = scenario
         self._coordinator = coordinator
@@ -32,18 +39,30 @@ class Jobs:
         self._logs = DiskLogs(context.config.store, whole_files=False)
         self._records = DiskJobs(context.config.store)
         self._submission: tuple[int, int, tuple[CompletedSnapshot, ...], CheckpointId | None] = (1, 1, (), None)
-        self._claims: dict[CheckpointId, bool] = {}
+        self._claims: dict[CheckpointId, bool] = begins.past.claims if begins is not None else {}
         self._answers: dict[int, int | None] = {}
         self._retained: tuple[int, ...] = ()
         self.unapplied = [command for command in scenario.commands if isinstance(command, Resume)]
-        self.number = 0
+        self._begins = begins
+        self._before = begins.past.job if begins is not None else 0
+        self.number = self._before
         self.is_over = True
         self.is_resuming = False
 
     @property
     def is_all_over(self) -> bool:
         """Whether the last job has ended."""
-        return self.is_over and not self.is_resuming and self.number > 0
+        return self.is_over and not self.is_resuming and self.number > self._before
+
+    def begin(self) -> None:
+        """Submit the first job."""
+        if self._begins is None:
+            self.submit()
+            return
+        issued, returned = self._begins.past.begin()
+        self._context.journal.saw(issued)
+        self.submit(self._begins.stores.records)
+        self._context.journal.saw(returned)
 
     def submit(
         self,
@@ -116,7 +135,8 @@ class Jobs:
         if snapshot is None and (status is Status.FAILED or command.inserted or command.snapshot != "newest"):
             return
         self.unapplied.pop(0)
-        number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
+        resumes = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)]
+        number = resumes[self.number - self._before - 1]
         journal = self._context.journal
         claimed = CLAIMED[command.claim_mode] if snapshot is not None else None
         if snapshot is not None and claimed is not None:

@@ -10,6 +10,8 @@ import msgspec
 from ....faults.plan import AtPoint
 from ....reference_impl.core.extensions import local_recovery
 from ....reference_impl.core.vocabulary.errors import EngineError
+from ....reference_impl.core.vocabulary.ids import TaskId
+from ....reference_impl.processes.configuration import JOURNAL, STORE
 from ....reference_impl.processes.loop import monotonic_us
 from ....reference_impl.processes.network.greeting import new_secret
 from ....reference_impl.processes.stores import purge
@@ -18,7 +20,9 @@ from ....reference_impl.processes.stores.sinks import DATABASE, SinkPlace
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Resume, Scenario
 from ...subject.port import ScenarioRefused
+from ..snapshots.beginning import Beginning
 from ..subjects import process_job
+from ..subjects.past import Past
 from .layout import COORDINATOR, Placement, RunConfig, lives_together, proxied, store_of
 from .processes import full_name
 from .services import Services
@@ -53,9 +57,16 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
         shutil.rmtree(config.folder, ignore_errors=True)
 
 
-def opened(services: Services, scenario: Scenario, defect: str | None, scale: int, timeline: bool) -> Opened:
+def opened(
+    services: Services,
+    scenario: Scenario,
+    defect: str | None,
+    scale: int,
+    timeline: bool,
+    begins: Beginning | None = None,
+) -> Opened:
     """Prepare a run.  Raises ScenarioRefused if the engine refuses it, CutproofError if a service is missing."""
-    job = process_job.describe(scenario, defect, scale)
+    job = process_job.describe(scenario, defect, scale, begins.past.job if begins is not None else 0)
     try:
         made = process_job.make_job(job)
         made.config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
@@ -68,6 +79,9 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
     folder = services.launcher.folder() / run
     _make_folders(folder)
     sink = _sink(services, scenario, folder, run)
+    if begins is not None:
+        begins.stores.write(folder / STORE, whole_files=made.config.spill_store != "log")
+        _fill(sink, begins.past, made.passing)
     names = (COORDINATOR, *placement.processes)
     ports = {name: services.launcher.listen(full_name(run, name)) for name in names}
     through = proxied(scenario, placement)
@@ -98,7 +112,7 @@ def points_of(scenario: Scenario) -> frozenset[str]:
 
 def _make_folders(folder: Path) -> None:
     folder.mkdir(mode=0o700)
-    for name in ("store", "journal"):
+    for name in (STORE, JOURNAL):
         (folder / name).mkdir()
 
 
@@ -114,6 +128,15 @@ def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Sin
     except Unreachable as error:
         raise HarnessFailed(f"PostgreSQL does not answer: {error}") from error
     return place
+
+
+def _fill(sink: SinkPlace, past: Past, passing: tuple[TaskId, ...]) -> None:
+    """Bring what the run before has written into the empty store of this one."""
+    store = sink.external((*passing, *past.passing))
+    try:
+        past.fill(store)
+    finally:
+        store.close()
 
 
 def _routes(

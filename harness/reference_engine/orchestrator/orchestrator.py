@@ -21,6 +21,7 @@ from ....reference_impl.processes.stores.sinks import DATABASE
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Scenario
 from ...subject.port import SubjectFailed
+from ..snapshots.beginning import Beginning
 from .bound import Bound
 from .context import Context
 from .evidence import Evidence
@@ -48,8 +49,9 @@ MOST_DEATHS = 12
 class Orchestrator:
     """One run: call `run`, then `evidence`, then `close`."""
 
-    def __init__(self, opened: Opened, scenario: Scenario) -> None:
+    def __init__(self, opened: Opened, scenario: Scenario, begins: Beginning | None = None) -> None:
         self._opened = opened
+        self._begins = begins
         self._scenario = scenario
         self._services = opened.services
         kinds = [fault_kind(fault) for fault in scenario.faults]
@@ -59,7 +61,7 @@ class Orchestrator:
             opened.services.launcher, opened.placement, opened.config, context.outbox, self._receive, self._miss
         )
         self._environment = Disturbances(context, self._replace)
-        self._jobs = Jobs(context, scenario, lambda: context.processes.current(COORDINATOR))
+        self._jobs = Jobs(context, scenario, lambda: context.processes.current(COORDINATOR), begins)
         self._steering = Steering(context, scenario, self._environment, self._jobs)
         self._rest = Rest(context, not all(source.bounded for source in scenario.workload.inputs))
         self._bound = Bound(context, scenario)
@@ -107,7 +109,7 @@ class Orchestrator:
         self.context.begun_us = self.context.clock.tick()
         self.context.facts.coordinator(True)
         self._steering.set_out()
-        self._jobs.submit()
+        self._jobs.begin()
         self._bound.begin()
         while not self._quiet and self._comes_to_its_end():
             if self._is_hopeless:
@@ -342,6 +344,7 @@ class Orchestrator:
             rolls_back=sink.store == DATABASE,
             begun=self.context.begun_us,
             timeline=self._opened.config.detailed,
+            past=self._begins.past if self._begins is not None else None,
         )
 
     def close(self) -> None:

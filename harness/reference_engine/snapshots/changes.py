@@ -19,19 +19,21 @@ import msgspec
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
+from ....reference_impl.core.vocabulary.ordering import ordered
 from ....reference_impl.processes.disk.durable import Temporaries, delete, sealed, sync, unsealed
 from ....reference_impl.processes.disk.files import DiskFiles
 from ...runtime.exit_codes import UsageError
 from ...runtime.progress import Progress
 from ...scenario.reading import bytes_of
-from .directory import LIMIT_BYTES, LOGS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
+from .beginning import RUN, run_before, write_run
+from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
 from .inventory import Change
 from .refiling import entries_file, handles_for, refiled
 
 TOOL = "snapshots-tool"
 """whose temporary files these are"""
 NOTE = "unfinished"
-JOBS, POSITIONS, LOG_BEGINNINGS = "jobs", "positions", "begins-*"
+LOG_BEGINNINGS = "begins-*"
 
 
 class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +147,7 @@ class Changing:
                     written.append(str(name))
                 if len(parts) > 1:
                     files[task] = tuple(name for name, _ in parts[:-1])
-                if self.directory.load(handles[task]).state != loaded.state:
+                if ordered(self.directory.load(handles[task]).state) != ordered(loaded.state):
                     raise CorruptSnapshot(f"{handles[task]}: it was not written as it is")
             if source.root != self.root:
                 written += self._copy_logs(source, record)
@@ -188,11 +190,15 @@ class Changing:
         return names
 
     def copy_beside(self, source: Path) -> None:
-        """What a job that begins here has to know: which numbers former jobs have used, and where the logs of the
-        sources begin."""
+        """What a job that begins here has to know: which numbers former jobs have used, where the logs of the sources
+        begin, and what the run that took the snapshot has committed."""
         for top, pattern in ((JOBS, "*"), (POSITIONS, LOG_BEGINNINGS)):
             for path in sorted((source / top).glob(pattern)) if (source / top).is_dir() else ():
                 self.put(top, self.root / top / path.name, bytes_of(path, LIMIT_BYTES))
+        before = run_before(source)
+        if before is not None:
+            (self.root / RUN).mkdir(exist_ok=True)
+            write_run(self.root / RUN, *before)
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -351,7 +357,7 @@ def _into_new(
 
 def _is_ours(aside: Path) -> bool:
     """Whether a folder is what an interrupted command may have left."""
-    known = (SNAPSHOTS, RECORDS, JOBS, POSITIONS, LOGS, Temporaries.FOLDER)
+    known = (SNAPSHOTS, RECORDS, JOBS, POSITIONS, LOGS, RUN, Temporaries.FOLDER)
     return aside.is_dir() and all(path.name in known and path.is_dir() for path in aside.iterdir())
 
 
@@ -364,7 +370,7 @@ def _has_copy(there: Directory, source: Directory, record: CompletedSnapshot, to
         return False
     try:
         return list(other.handles) == list(record.handles) and all(
-            source.load(handle).state == there.load(other.handles[task]).state
+            ordered(source.load(handle).state) == ordered(there.load(other.handles[task]).state)
             for task, handle in record.handles.items()
         )
     except CorruptSnapshot as error:

@@ -33,6 +33,7 @@ from ...scenario.reading import bytes_of, json_of
 T = TypeVar("T")
 
 SNAPSHOTS, RECORDS, LOGS = "snapshots", "records", "logs"
+JOBS, POSITIONS = "jobs", "positions"
 LIMIT_BYTES = 1 << 30
 """the largest size of one file"""
 CRC_BYTES = 9

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ....reference_impl.core.backends.layouts import OWN
 from ....reference_impl.core.decisions.naming import Naming
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot
 from ....reference_impl.core.vocabulary.formats import (
@@ -23,6 +22,7 @@ from ....reference_impl.core.vocabulary.formats import (
 )
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
 from ....reference_impl.core.vocabulary.state import TaskState
+from ....reference_impl.core.vocabulary.views import OWN
 
 _NAMING = Naming()
 

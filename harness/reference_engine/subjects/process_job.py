@@ -33,15 +33,19 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Scenario
     defect: str | None
     scale: int
+    jobs_before: int = 0
+    """of another run, from whose snapshot the first job begins; it has the number behind theirs"""
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's operators"""
 
 
-def describe(scenario: Scenario, defect: str | None, scale: int) -> bytes:
+def describe(scenario: Scenario, defect: str | None, scale: int, jobs_before: int = 0) -> bytes:
     """The encoded scenario that `make_job` reads."""
     entries = [entry_of(name) for name in user_nodes(scenario.workload).values()]
     functions = tuple(entry for entry in entries if entry is not None)
-    return msgspec.json.encode(Described(scenario=scenario, defect=defect, scale=scale, functions=functions))
+    return msgspec.json.encode(
+        Described(scenario=scenario, defect=defect, scale=scale, jobs_before=jobs_before, functions=functions)
+    )
 
 
 def make_job(described: bytes) -> Job:
@@ -50,7 +54,7 @@ def make_job(described: bytes) -> Job:
     known(described_job.functions)
     scenario = described_job.scenario
     workload = scenario.workload
-    graph, *later = translation.job_graphs(scenario)
+    graph, *later = translation.job_graphs(scenario, described_job.jobs_before)
     return Job(
         graph=graph,
         later=tuple(later),

@@ -32,6 +32,7 @@ from ..orchestrator.orchestrator import Orchestrator
 from ..orchestrator.remembered import Note
 from ..orchestrator.services import Services
 from ..services import places, postgres, rocksdb
+from ..snapshots.beginning import Beginning, beginning, demand_new, leave
 from .translation import refuse_aims
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
@@ -57,6 +58,8 @@ class ProcessesSubject:
         """the folder of the latest run, until `forget`"""
         self._scale = _scale()
         self._services = services or Services()
+        self._begins: Beginning | None = None
+        self._leaves: Path | None = None
 
     @property
     def name(self) -> str:
@@ -107,8 +110,18 @@ class ProcessesSubject:
         toxiproxy.version(toxiproxy.binary())
         postgres.describe()
 
+    def begin_from(self, folder: Path, snapshot: str, scenario: Scenario) -> Scenario:
+        self._begins = beginning(folder, snapshot, scenario)
+        return self._begins.past.scenario
+
+    def leave_in(self, folder: Path) -> None:
+        demand_new(folder)
+        self._leaves = folder
+
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises ScenarioRefused if it cannot be run, CutproofError if a service is missing."""
+        if self._begins is not None:
+            scenario = self._begins.scenario
         if scenario.engine.failover == "local" and scenario.engine.spilling != "continuous":
             raise ScenarioRefused(
                 "failover local: on processes a channel has the log of continuous spilling or none; spill continuously"
@@ -135,8 +148,9 @@ class ProcessesSubject:
 
     def _run(self, scenario: Scenario, timeline: bool) -> History:
         self.saved = None
-        run = opened(self._services, scenario, self.defect, self._scale, timeline)
-        orchestrator = Orchestrator(run, scenario)
+        begins = self._begins
+        run = opened(self._services, scenario, self.defect, self._scale, timeline, begins)
+        orchestrator = Orchestrator(run, scenario, begins)
         try:
             orchestrator.run()
             evidence = orchestrator.evidence()
@@ -145,6 +159,8 @@ class ProcessesSubject:
         if self.keep is not None:
             self.saved = keep(evidence, run.config.journal, self.keep / run.config.run, run.config.store)
         history = history_of(evidence, run.config.journal)
+        if self._leaves is not None:
+            leave(self._leaves, scenario if begins is None else begins.past.scenario, history, run.config.store)
         run.close()
         return history
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,14 +18,21 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.direct_sink import Identity
 from ....reference_impl.core.extensions.local_recovery import check as check_local
+from ....reference_impl.core.job.config import Config
+from ....reference_impl.core.job.topology import JobGraph
 from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import CheckpointId
 from ....reference_impl.defects import parts_for
+from ....reference_impl.driver.machines import passing
 from ....reference_impl.driver.perturbations import Perturbations
 from ....reference_impl.simulated.disturbances import Disturbances
+from ....reference_impl.simulated.external import TransactionStore
+from ....reference_impl.simulated.forking import Copied
+from ....reference_impl.simulated.logs import LogShelf
 from ....reference_impl.simulated.world import World
+from ...runtime.exit_codes import UsageError
 from ...scenario.bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS, ROOM, events_of, snapshot_bytes_of
 from ...scenario.checks import (
     ALIGNMENTS,
@@ -49,11 +58,15 @@ from ...scenario.model import (
 from ...scenario.snapshots import CLAIMED, named, saved_as
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
-from .forks import Forks, answers
+from .cutting import answers
+from .forks import Forks
 from .recorder import Recorder
 from .residue import residue_of
 from .transitions import TRANSITIONS, TransitionCount
 from .translation import config, dated_inputs, identity, job_graphs, lateness_us, logs, refuse_aims, settings
+
+if TYPE_CHECKING:
+    from ..snapshots.beginning import Beginning
 
 
 class SimulatedSubject:
@@ -61,6 +74,8 @@ class SimulatedSubject:
 
     def __init__(self, defect: str | None = None) -> None:
         self.defect = defect
+        self._begins: Beginning | None = None
+        self._leaves: Path | None = None
         self.events = 0
         """of the latest run"""
         self._most = LIMIT_STEPS
@@ -115,16 +130,32 @@ class SimulatedSubject:
         bounded._most = min(events, LIMIT_STEPS)
         return bounded
 
+    def begin_from(self, folder: Path, snapshot: str, scenario: Scenario) -> Scenario:
+        from ..snapshots.beginning import beginning
+
+        self._begins = beginning(folder, snapshot, scenario)
+        return self._begins.past.scenario
+
+    def leave_in(self, folder: Path) -> None:
+        from ..snapshots.beginning import demand_new
+
+        demand_new(folder)
+        self._leaves = folder
+
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises ScenarioRefused if the engine refuses it, or its run is too large."""
+        if self._begins is not None:
+            scenario = self._begins.scenario
         refuse_aims(scenario)
         parts = parts_for(self.defect)
         transitions = TransitionCount(parts.alignment)
         try:
-            run = Run(scenario, parts, timeline, self._most)
+            run = Run(scenario, parts, timeline, self._most, self._begins)
         except EngineError as error:
             raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
         history = run.history()
+        if self._leaves is not None:
+            run.leave(self._leaves)
         self.events = run.world.loop.steps
         self._transitions = transitions.taken()
         run.let_go()
@@ -146,14 +177,22 @@ class BoundedRecorder(Recorder):
 class Run:
     """One run: a world, its faults and commands, and its history."""
 
-    def __init__(self, scenario: Scenario, parts: Parts, timeline: bool, most_events: int = LIMIT_STEPS) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        parts: Parts,
+        timeline: bool,
+        most_events: int = LIMIT_STEPS,
+        begins: Beginning | None = None,
+    ) -> None:
         self.scenario = scenario
+        self.begins = begins
         self.parts = parts
         self._most = most_events
         engine = scenario.engine
         engine_config = config(engine, lateness_us(scenario))
         engine_config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
-        graphs = job_graphs(scenario)
+        graphs = job_graphs(scenario, begins.past.job if begins is not None else 0)
         for graph in graphs:
             check_local(graph, engine_config)
         self._history = History(
@@ -178,9 +217,13 @@ class Run:
             journal=[],
             timeline=[],
         )
+        order, begins_us = 0, 0
+        if begins is not None:
+            begins.past.into(self._history)
+            order, begins_us = begins.past.order, begins.past.at_us
         kinds = [fault_kind(fault) for fault in scenario.faults]
-        dated = dated_inputs(scenario.workload)
-        self.recorder = BoundedRecorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
+        dated = dated_inputs(scenario.workload) if self._history.one_clock else []
+        self.recorder = BoundedRecorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated, order)
         self.recorder.full = self._stop
         self.perturbations = Perturbations((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         bounded = msgspec.structs.replace(settings(scenario), limit_steps=most_events)
@@ -194,9 +237,12 @@ class Run:
             perturbations=self.perturbations,
             parts=parts,
             identity=None if engine.sink == "plain" else Identity(identity(scenario.workload)),
+            begins_from=self._copied(graphs, engine_config) if begins is not None else None,
         )
         self.environment = Disturbances(self.world)
-        self.triggers = Triggers(self.environment.now, self.environment.at)
+        self.triggers = Triggers(
+            lambda: self.environment.now() - begins_us, lambda time, act: self.environment.at(begins_us + time, act)
+        )
         self._unapplied: dict[str, None] = {}
         self._resumes = [(at, one) for at, one in enumerate(scenario.commands) if isinstance(one, Resume)]
         self._plan()
@@ -297,8 +343,13 @@ class Run:
 
     def history(self) -> History:
         """Run the scenario; the history of the run.  Raises ScenarioRefused."""
-        self.world.run()
-        history, world = self._history, self.world
+        history, world, begins = self._history, self.world, self.begins
+        if begins is None:
+            world.run()
+        else:
+            for event in begins.past.begin():
+                self.recorder.saw(event)
+            world.fork(self._stores)
         if self._cut_off():
             world.quiet = False
         history.quiet = world.quiet
@@ -315,7 +366,53 @@ class Run:
             *(kind_of(one) for _, one in self._resumes),
         ]
         history.defect_reached = self.parts.reached
+        if begins is not None:
+            begins.past.end(history)
         return history
+
+    def _copied(self, graphs: Sequence[JobGraph], engine_config: Config) -> Copied:
+        """The stores with which the world begins."""
+        assert self.begins is not None
+        past, stores = self.begins.past, self.begins.stores
+        external = TransactionStore((*passing(graphs), *past.passing))
+        past.fill(external)
+        logs = LogShelf(whole_files=engine_config.spill_store != "log")
+        for log, elements in stores.logs.items():
+            for number, element in elements:
+                logs.append(log, number, element)
+            logs.finish(log, logs.begin(log))
+        self._stores = Copied(
+            retained=stores.records,
+            at_us=past.at_us,
+            job=past.job,
+            record=stores.job,
+            files=dict(stores.files),
+            trimmed=dict(stores.trimmed),
+            external=external,
+            claims=past.claims,
+            logs=logs,
+        )
+        return self._stores
+
+    def leave(self, folder: Path) -> None:
+        """Make a directory of the retained snapshots.  Raises UsageError if there is none."""
+        from ..snapshots.beginning import Stores, leave
+
+        world = self.world
+        record = world.jobs.load(world.job_number)
+        records = tuple(world.files.listed())
+        logs = dict.fromkeys(log for one in records for log in one.logs)
+        if record is None:
+            raise UsageError(f"the run has begun no job, so it has no snapshots to leave in {folder}")
+        stores = Stores(
+            records=records,
+            files=world.files.files,
+            job=record,
+            trimmed=world.jobs.trimmed,
+            logs={log: sorted(world.channel_logs.durable(log).items(), key=lambda one: one[0]) for log in logs},
+        )
+        scenario = self.scenario if self.begins is None else self.begins.past.scenario
+        leave(folder, scenario, self._history, stores)
 
     def _fork_at_rest(self) -> None:
         for number, command in enumerate(self.scenario.commands):

@@ -79,13 +79,14 @@ def _committers(parallelism: int, committing: str) -> Iterable[OperatorSpec]:
         yield OperatorSpec(name=published, parallelism=1, inputs=(before,), role="global-committer")
 
 
-def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
+def job_graphs(scenario: Scenario, before: int = 0) -> tuple[JobGraph, ...]:
     """The graphs of a scenario's jobs: the first, and one for each that is resumed.
 
-    Raises InvalidGraph if a resume requests an impossible parallelism.
+    Jobs are numbered from 1.  If `before` jobs of another run have the first numbers, a graph stands for each of these
+    too.  Raises InvalidGraph if a resume requests an impossible parallelism.
     """
     graph = job_graph(scenario.workload, scenario.topology, scenario.engine)
-    graphs = [graph]
+    graphs = [graph] * (before + 1)
     for command in scenario.commands:
         if isinstance(command, Resume):
             parallelism = _with_committers(command.parallelism, scenario.engine)

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from ..vocabulary.state import TaskState
-from ..vocabulary.views import Entry, Held, Pane
+from ..vocabulary.views import OWN, Entry, Held, Pane
 
 ORIGIN = ""
 """the name under which a snapshot has the origin of a key's greatest record, of a user function"""
-OWN = "*"
-"""the name under which a snapshot has a key's part of a user function's own state"""
 
 Items = Iterable[tuple[Any, Any]]
 """(key, value) pairs"""

@@ -17,10 +17,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from ..backends.layouts import DECLARED, ORIGIN, OWN
+from ..backends.layouts import DECLARED, ORIGIN
 from ..vocabulary.errors import Refused
 from ..vocabulary.messages import Record
 from ..vocabulary.state import TaskState
+from ..vocabulary.views import OWN
 from .declared_state import Declared as Declared
 from .declared_state import items_of as items_of
 from .declared_state import list_of as list_of

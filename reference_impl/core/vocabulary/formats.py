@@ -18,6 +18,7 @@ import msgspec
 
 from .errors import CorruptSnapshot
 from .ids import CheckpointId, Handle
+from .ordering import ordered
 from .state import TaskState
 from .views import Entry, Held, Pane, SortedFile
 
@@ -169,8 +170,8 @@ def _unframed(data: bytes) -> tuple[str, int, bytes]:
 
 
 def encode(state: TaskState) -> bytes:
-    """The bytes of a state in the canonical format."""
-    return _framed(CANONICAL, _encoder.encode(state))
+    """The bytes of a state in the canonical format: the same for the same state, whichever backend had it."""
+    return _framed(CANONICAL, _encoder.encode(ordered(state)))
 
 
 def encode_manifest(state: TaskState, filed: Filed) -> bytes:

@@ -17,6 +17,9 @@ Pane = tuple[int, int]
 Held = tuple[int | None, str, str]
 """(key, name, JSON) of the state of a user function"""
 
+OWN = "*"
+"""the name under which a snapshot has a key's part of a user function's own state"""
+
 
 class SortedFile(msgspec.Struct, frozen=True):
     """An immutable run of entries in key order, tombstones included.  Its name is unique in the job."""

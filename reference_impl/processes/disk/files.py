@@ -323,14 +323,18 @@ class DiskJobs:
 
     @staticmethod
     def _line(descriptor: int, split: int) -> tuple[int, int]:
-        """(attempt, position) of a split; zeros for an empty file, whose maker did not come to write."""
-        data = os.pread(descriptor, 100, 0)
-        if not data:
-            return 0, 0
-        line = _POSITION.fullmatch(data)
-        if line is None or int(line[3], 16) != zlib.crc32(data[:41]):
-            raise CorruptSnapshot(f"the position of split {split}: its checksum does not fit its content")
-        return int(line[1]), int(line[2])
+        return position_in(os.pread(descriptor, 100, 0), split)
+
+
+def position_in(data: bytes, split: int) -> tuple[int, int]:
+    """(attempt, position) in the file of a split; zeros for an empty file, whose maker did not come to write.  Raises
+    CorruptSnapshot."""
+    if not data:
+        return 0, 0
+    line = _POSITION.fullmatch(data)
+    if line is None or int(line[3], 16) != zlib.crc32(data[:41]):
+        raise CorruptSnapshot(f"the position of split {split}: its checksum does not fit its content")
+    return int(line[1]), int(line[2])
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -14,6 +15,13 @@ from .readers import Reader, Unreachable
 
 DATABASE = "database"
 SQLITE = "sqlite"
+
+
+class Writer(External, Protocol):
+    """A writer's access to the store."""
+
+    def close(self) -> None:
+        """End its sessions, and with them what ends with a session."""
 
 
 class SinkPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +48,7 @@ class SinkPlace(msgspec.Struct, frozen=True, kw_only=True):
 
             sqlite_reader.create(self.folder)
 
-    def external(self, passing: Collection[TaskId] = ()) -> External:
+    def external(self, passing: Collection[TaskId] = ()) -> Writer:
         """A writer's access; it connects when it is first used.
 
         What the writers in `passing` commit is not part of the job's output.

@@ -1,0 +1,323 @@
+"""What a job begins with that continues from a snapshot in a directory, and how a run leaves such a directory.
+
+Beside the snapshots lies the run that took them, in the folder `run`, or what a saved run on processes has.  Without it
+nobody knows what the job owes: which rows had been committed, and which transactions the snapshot is still to commit.
+The job works on a copy; the directory stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ....properties.model.history import Completed, History
+from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from ....reference_impl.core.vocabulary.ids import AttemptId, Handle
+from ....reference_impl.core.vocabulary.messages import Element
+from ....reference_impl.core.vocabulary.ordering import ordered
+from ....reference_impl.core.vocabulary.state import Ref, TaskState
+from ....reference_impl.processes.disk.durable import Temporaries, unsealed
+from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs, position_in
+from ....reference_impl.processes.disk.logs import DiskLogs
+from ...runtime.exit_codes import HarnessFailed, UsageError, one_line
+from ...scenario.files import write_history, write_scenario
+from ...scenario.model import Fork, Savepoint, Scenario, StopWithSavepoint
+from ...scenario.reading import bytes_of
+from ...scenario.recorded import read_recorded
+from ..orchestrator.evidence import EVIDENCE, kept
+from ..subjects.past import Past, last_layout, past_of
+from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, Directory, locked, root_of, said
+
+RUN, SCENARIO, HISTORY = "run", "scenario.json", "history.json"
+ALL = 1 << 62
+"""behind every element of a log"""
+LIKE_BEFORE = (
+    *("guarantee", "sink", "committing", "two_phase", "savepoints", "snapshot_store"),
+    *("alignment", "spilling", "spill_store"),
+)
+"""settings that the next run has to share: what was promised of the rows before, which tasks have state, and where
+elements in flight are"""
+
+
+class Stores(msgspec.Struct, frozen=True, kw_only=True):
+    """What the stores of a run hold besides the rows of its sinks."""
+
+    records: tuple[CompletedSnapshot, ...]
+    """oldest first"""
+    files: Mapping[Handle, bytes]
+    job: JobRecord
+    trimmed: Mapping[int, int]
+    """split: the first offset that its log still has"""
+    logs: Mapping[str, list[tuple[int, Element]]] = {}
+    """of persistent channels"""
+
+    def write(self, root: Path, *, whole_files: bool) -> None:
+        """Write them into a directory as processes have it."""
+        files, jobs = DiskFiles(root), DiskJobs(root)
+        for name, data in self.files.items():
+            files.temporaries.settle(files.temporaries.write(SNAPSHOT, data), files.path(name), files.snapshots)
+        for log, elements in self.logs.items():
+            _write_log(DiskLogs(root, whole_files=whole_files), log, elements)
+        jobs.save(self.job)
+        for split, offset in self.trimmed.items():
+            jobs.trim(split, offset)
+        for record in self.records:
+            files.store(record)
+
+
+SNAPSHOT = "snapshot"
+"""whose temporary files these are"""
+
+
+class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot with all that a job needs which begins from it."""
+
+    scenario: Scenario
+    """of the run that begins"""
+    past: Past
+    stores: Stores
+
+
+def _write_log(logs: DiskLogs, log: str, elements: list[tuple[int, Element]]) -> None:
+    for number, element in elements:
+        logs.append(log, number, element)
+    logs.finish(log, logs.begin(log))
+    logs.lose(log)
+
+
+# -- a directory is left -------------------------------------------------------------------
+
+
+def demand_new(folder: Path) -> None:
+    """Raise UsageError if a run cannot leave its snapshots there."""
+    if os.path.lexists(folder):
+        raise UsageError(f"{folder} is there already; name a new directory for the snapshots")
+    if not folder.absolute().parent.is_dir():
+        raise UsageError(f"there is no directory {folder.absolute().parent}; make it first")
+    if os.path.lexists(_aside(folder)):
+        raise UsageError(f"{_aside(folder)} is in the way, perhaps of a run that was killed; remove it")
+
+
+def _aside(folder: Path) -> Path:
+    """Where a directory is made, until it is whole."""
+    return folder.absolute().parent / f".{folder.name}.unfinished"
+
+
+def leave(folder: Path, scenario: Scenario, history: History, store: Stores | Path) -> None:
+    """Make a directory with the snapshots of a run, and the run itself: all of it or nothing.  `store` may be the
+    directory that the processes of the run had.  Raises UsageError if there are none, HarnessFailed if the disk fails.
+    """
+    if scenario.engine.snapshot_store == "memory":
+        raise UsageError("engine.snapshot_store is memory: such snapshots have no files that could be kept")
+    if not (DiskFiles(store).survey()[0] if isinstance(store, Path) else store.records):
+        raise UsageError(f"the run has taken no snapshot that it could leave in {folder}")
+    demand_new(folder)
+    aside = _aside(folder)
+    try:
+        if isinstance(store, Path):
+            shutil.copytree(store, aside, ignore=shutil.ignore_patterns(f"{Temporaries.FOLDER}*"))
+        else:
+            aside.mkdir()
+            store.write(aside, whole_files=scenario.engine.spill_store == "files")
+        (aside / RUN).mkdir()
+        write_run(aside / RUN, scenario, history)
+        os.rename(aside, folder)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise HarnessFailed(f"the snapshots cannot be left in {folder}: {one_line(error)}") from error
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def write_run(folder: Path, scenario: Scenario, history: History) -> None:
+    write_scenario(folder / SCENARIO, scenario)
+    write_history(folder / HISTORY, history)
+
+
+# -- a job begins ---------------------------------------------------------------------------
+
+
+def run_before(root: Path) -> tuple[Scenario, History] | None:
+    """The run that took the snapshots of a directory; None if nothing there tells of it."""
+    if (root / RUN).is_dir():
+        return read_recorded(root / RUN / HISTORY, root / RUN / SCENARIO)
+    if (root.parent / EVIDENCE).is_file():
+        return kept(root.parent)
+    return None
+
+
+def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
+    """Read a snapshot, and what the run before has committed.  Raises UsageError, which names what does not fit."""
+    root = root_of(folder)
+    with locked(root, alone=False):
+        directory = Directory(root)
+        directory.demand_readable()
+        number = directory.number(named)
+        record = directory.record(number)
+        before = run_before(root)
+        if before is None:
+            raise UsageError(
+                f"{root} does not say which run took its snapshots (it has no folder {RUN}), so nobody knows"
+                " which rows are still owed; begin from what `replay --snapshots` or a saved run has left"
+            )
+        _demand_fitting(before[0], scenario, folder)
+        taken = _taken(before[1], record, root)
+        stores = _stores(directory, number, before[1])
+        _demand_same(directory, record, taken, before[1])
+    gone = [
+        one.checkpoint
+        for one in before[1].completed
+        if one.savepoint and one.checkpoint < number and one.checkpoint not in directory.records
+    ]
+    _demand_layout(before[0], scenario, record.job, folder)
+    past = past_of(_without_names(before[0], scenario), before[1], number, scenario, gone)
+    return Beginning(scenario=scenario, past=past, stores=stores)
+
+
+def _demand_fitting(before: Scenario, scenario: Scenario, folder: Path) -> None:
+    """Raise UsageError if a job of the scenario cannot continue what the run before has begun."""
+    if scenario.workload != before.workload:
+        what = [
+            name for name in ("inputs", "nodes") if getattr(scenario.workload, name) != getattr(before.workload, name)
+        ]
+        raise UsageError(
+            f"{folder} holds snapshots of another workload: its {' and '.join(what) or 'query'} differ from"
+            " those of the scenario; a job begins from a snapshot of the same workload"
+        )
+    for name in LIKE_BEFORE:
+        was, wanted = getattr(before.engine, name), getattr(scenario.engine, name)
+        if was != wanted:
+            raise UsageError(f"engine.{name} is {wanted!r}, and was {was!r} in the run that {folder} is of; keep it")
+    if scenario.engine.pooled_ids:
+        raise UsageError("engine.pooled_ids: transactional ids belong to one run, and a new run has none of them")
+    if any(isinstance(command, Fork) for command in scenario.commands):
+        raise UsageError("a run that begins from a snapshot has no command fork; leave it out")
+
+
+def _demand_layout(before: Scenario, scenario: Scenario, job: int, folder: Path) -> None:
+    """Raise UsageError if more than the parallelism differs."""
+    was, wanted = before.topology, scenario.topology
+    if last_layout(before, job).keys() != wanted.parallelism.keys() or was.edges != wanted.edges:
+        raise UsageError(f"topology.edges differ from those of the run that {folder} is of; only parallelism may")
+    if was.key_groups != wanted.key_groups:
+        raise UsageError(
+            f"topology.key_groups is {wanted.key_groups}, and was {was.key_groups} in the run that {folder} is of;"
+            " keep it"
+        )
+
+
+def _taken(history: History, record: CompletedSnapshot, root: Path) -> Completed:
+    """The entry of a snapshot in the history of its run."""
+    for one in history.completed:
+        if one.checkpoint == record.checkpoint:
+            same = (one.job, one.attempt, one.savepoint, sorted(one.handles), sorted(one.finished))
+            if same == (record.job, record.attempt, record.savepoint, sorted(record.handles), sorted(record.finished)):
+                return one
+    raise UsageError(
+        f"snapshot {record.checkpoint} in {root} is not of the run that {RUN}/{HISTORY} tells of:"
+        " that of another job was put there"
+    )
+
+
+def _demand_same(directory: Directory, record: CompletedSnapshot, taken: Completed, history: History) -> None:
+    """Raise UsageError for a snapshot that cannot be restored, and for one that another run has taken."""
+    stored = {one.handle: one.state for one in history.stored}
+    given_up = {one.name for one in (*history.transactions, *history.passing) if one.status == "aborted"}
+    for task, handle in record.handles.items():
+        try:
+            state = directory.load(handle).state
+            lacking = directory.lacking(state)
+        except CorruptSnapshot as error:
+            raise UsageError(
+                f"{directory.root}: {said(error)}; snapshot {record.checkpoint} cannot be restored"
+            ) from None
+        lost = [name for name, _ in state.transactions if name in given_up]
+        if lost:
+            raise UsageError(
+                f"{directory.root}: snapshot {record.checkpoint} is to commit the transaction {lost[0]}, which the"
+                " store of its run has given up; begin from another snapshot"
+            )
+        if lacking:
+            raise UsageError(f"{directory.root}: {lacking[0]}; snapshot {record.checkpoint} cannot be restored")
+        text = stored.get(taken.handles[task])
+        if text is None or _bare(msgspec.json.decode(text, type=TaskState)) != _bare(state):
+            raise UsageError(
+                f"{directory.root}: snapshot {record.checkpoint} holds another state of {task} than its run has"
+                f" reported ({RUN}/{HISTORY}): a file of another job was put there, or the engine wrote something else"
+            )
+
+
+def _bare(state: TaskState) -> TaskState:
+    """A state without what a history shows in another way: in-flight data that is in logs."""
+    return msgspec.structs.replace(ordered(state), spilled={}, queued={}, replays={})
+
+
+def _stores(directory: Directory, number: int, history: History) -> Stores:
+    """A copy of what a job needs that begins from a snapshot, and of the older snapshots."""
+    records = tuple(one for at, one in directory.records.items() if at <= number)
+    names = dict.fromkeys(name for one in records for name in directory.needed(one))
+    last = records[-1]
+    job = _job_record(directory.root, last, history)
+    logs = DiskLogs(directory.root, whole_files=False)
+    try:
+        return Stores(
+            records=records,
+            files={name: data for name in names if (data := directory.content(name)) is not None},
+            job=job,
+            trimmed=dict(_trimmed(directory.root)),
+            logs={
+                log: logs.read(Ref(log, 0, ALL))
+                for one in records
+                for log in one.logs
+                if directory.log(log).is_relative_to(directory.root / LOGS)
+            },
+        )
+    except CorruptSnapshot as error:
+        raise UsageError(f"{directory.root}: {said(error)}") from None
+
+
+def _job_record(root: Path, last: CompletedSnapshot, history: History) -> JobRecord:
+    """The record of the job that took a snapshot: a new job uses none of its numbers again."""
+    path = root / JOBS / f"job-{last.job}"
+    if path.is_file():
+        try:
+            return unsealed(bytes_of(path, LIMIT_BYTES), JobRecord, str(path))
+        except CorruptSnapshot as error:
+            raise UsageError(f"{said(error)}; restore this file from a copy") from None
+    attempt = max((run.attempt for run in history.runs), default=last.attempt)
+    return JobRecord(job=last.job, attempt=AttemptId(attempt), next_checkpoint=last.checkpoint)
+
+
+def _trimmed(root: Path) -> Iterator[tuple[int, int]]:
+    """Where the sources' logs begin, by split."""
+    for path in sorted((root / POSITIONS).glob("begins-*")) if (root / POSITIONS).is_dir() else ():
+        split = path.name.removeprefix("begins-")
+        if split.isdecimal():
+            try:
+                yield int(split), position_in(bytes_of(path, LIMIT_BYTES), int(split))[1]
+            except CorruptSnapshot as error:
+                raise UsageError(f"{path}: {said(error)}; restore this file from a copy") from None
+
+
+def _without_names(before: Scenario, scenario: Scenario) -> Scenario:
+    """The scenario of the run before, whose savepoints have no name that the next run gives too."""
+    takes = (Savepoint, StopWithSavepoint)
+    taken = {one.name for one in scenario.commands if isinstance(one, takes) and one.name}
+    known = taken | {one.name for one in before.commands if isinstance(one, takes)}
+    renamed: dict[str, str] = {}
+    for name in sorted(taken & {one.name for one in before.commands if isinstance(one, takes)}):
+        number = next(at for at in range(1, len(known) + 2) if f"before-{at}" not in {*known, *renamed.values()})
+        renamed[name] = f"before-{number}"
+    commands = tuple(
+        msgspec.structs.replace(one, **{field: renamed[value]})
+        if (field := "name" if isinstance(one, takes) else "snapshot") and (value := getattr(one, field, "")) in renamed
+        else one
+        for one in before.commands
+    )
+    return msgspec.structs.replace(before, commands=commands)
