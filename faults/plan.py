@@ -153,9 +153,14 @@ class RepeatMessage(MessageFault, kw_only=True, tag="repeat-message"):
 
 
 class FailWrite(Fault, kw_only=True, tag="fail-write"):
-    """The next snapshot write of a task (None: of the coordinator's record) ends in an error."""
+    """The next snapshot write of a task (None: of the coordinator's record) ends in an error.
+
+    With `what` it is not a write but a delete of the coordinator that fails, once: of a file of a snapshot
+    (`delete-file`) or of the record of a checkpoint (`delete-record`).  It stays where it is.  `task` is None then.
+    """
 
     task: str | None
+    what: str = "write"
 
 
 class FailRead(Fault, kw_only=True, tag="fail-read"):
@@ -167,10 +172,13 @@ class FailRead(Fault, kw_only=True, tag="fail-read"):
 class TearWrite(Fault, kw_only=True, tag="tear-write"):
     """The next snapshot write of a task leaves half a file, and the task dies (None: the coordinator).
 
-    The log entries to which the snapshot refers, and which are flushed for it, are part of that write.
+    The log entries to which the snapshot refers, and which are flushed for it, are part of that write.  With `how`
+    `lost-link` the files of a task's snapshot are whole, and have their names; but the folder was not synced when the
+    power failed, and their names are lost.
     """
 
     task: str | None
+    how: str = "torn"
 
 
 class LoseUnsynced(Fault, kw_only=True, tag="lose-unsynced"):

@@ -85,10 +85,18 @@ def fault_in_words(fault: AnyFault) -> str:
             return f"the next {_message(fault)} comes {time_in_words(by_us)} late"
         case plan.RepeatMessage(after_us=after_us):
             return f"the next {_message(fault)} comes again {time_in_words(after_us)} later"
+        case plan.FailWrite(what="delete-file"):
+            return "the coordinator's next delete of a file of a snapshot fails"
+        case plan.FailWrite(what="delete-record"):
+            return "the coordinator's next delete of the record of a checkpoint fails"
         case plan.FailWrite(task=task):
             return f"the next snapshot write of {task or 'the coordinator'} fails"
         case plan.FailRead(task=task):
             return f"the next snapshot read of {task or 'the coordinator'} fails once"
+        case plan.TearWrite(task=task, how="lost-link"):
+            return (
+                f"the power fails in the next snapshot write of {task}: its files' names were not synced, and are lost"
+            )
         case plan.TearWrite(task=task):
             return f"{task or 'the coordinator'} dies in its next snapshot write and leaves half a file"
         case plan.LoseUnsynced(node=node):

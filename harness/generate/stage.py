@@ -81,6 +81,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is None or self.capabilities.claims_snapshots
 
     @property
+    def knows_file_faults(self) -> bool:
+        return self.capabilities is None or self.capabilities.file_faults
+
+    @property
     def trims_logs(self) -> bool:
         return self.capabilities is None or self.capabilities.trims_logs
 

@@ -29,6 +29,7 @@ from .deletions import with_deletions
 from .determined_distribution import made_distinct
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .faults.few_tolerated import with_few_tolerated
+from .faults.file_faults import with_file_faults
 from .faults.stop_hits import with_hits
 from .faults.stragglers import with_stragglers
 from .forking import with_claims, with_forks, with_older_snapshots
@@ -238,6 +239,9 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
         scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
         scenario = with_deletions(choices, scenario, most) if frame.knows_deletions else scenario
+        if frame.knows_file_faults:
+            apart = choices.apart("file faults")
+            scenario = with_file_faults(apart, scenario, most, real_time=frame.real_time)
         scenario = with_state_in_files(choices, scenario, most) if frame.knows_state_in_files else scenario
     if frame.knows_forgetful_inputs and frame.workload is None:
         scenario = with_forgetful_inputs(choices, scenario)

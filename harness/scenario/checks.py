@@ -52,6 +52,8 @@ FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", 
 FAILOVERS = ("full", "region", "local")
 ANY_SNAPSHOT = ("each", "newest", "oldest")
 """the words that stand for retained snapshots without a name; only a fork takes each of them"""
+WRITE_FAILURES = ("write", "delete-file", "delete-record")
+TEARS = ("torn", "lost-link")
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 
 TAG_BITS = 40
@@ -364,6 +366,16 @@ def _fault(fault: plan.AnyFault, scenario: Scenario, layout: Layout) -> Iterator
                 yield f"how is {how!r}; it can be {', '.join(COMMIT_FAILURES)}"
             if not 1 <= times <= 1_000:
                 yield f"times is {times}; it can be 1 to 1000"
+        case plan.FailWrite(what=what, task=task):
+            if what not in WRITE_FAILURES:
+                yield f"what is {what!r}; it can be {', '.join(WRITE_FAILURES)}"
+            elif what != "write" and task is not None:
+                yield f"task is {task!r}, but it is the coordinator that deletes: leave task out, or set it to null"
+        case plan.TearWrite(how=how, task=task):
+            if how not in TEARS:
+                yield f"how is {how!r}; it can be {', '.join(TEARS)}"
+            elif how == "lost-link" and task is None:
+                yield "a lost link is of a task's snapshot: name the task"
         case _:
             pass
 

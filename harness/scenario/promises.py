@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...faults.plan import AnyFault, FailCommit, PauseNode, PauseTask, RaiseInOperator, kind_of
+from ...faults.plan import AnyFault, FailCommit, FailWrite, PauseNode, PauseTask, RaiseInOperator, kind_of
 from ...properties.model.workload import Workload, window_of
 from ...properties.reconstruct.buffered_rows import batches
 from ...properties.semantics.classes import promised
@@ -144,11 +144,16 @@ def _forgets(scenario: Scenario) -> bool:
     )
 
 
+def fails_a_checkpoint(fault: AnyFault) -> bool:
+    """Whether a checkpoint may fail by it: a delete that fails is tried again."""
+    return kind_of(fault) in FAILING and not (isinstance(fault, FailWrite) and fault.what != "write")
+
+
 def _gives_up(scenario: Scenario) -> bool:
     """There may be more failures than the job may restart after, too many failed checkpoints included."""
     engine = scenario.engine
     restarts = sum(restores(fault) for fault in scenario.faults)
-    failing = [fault for fault in scenario.faults if kind_of(fault) in FAILING and not restores(fault)]
+    failing = [fault for fault in scenario.faults if fails_a_checkpoint(fault) and not restores(fault)]
     if failing and engine.tolerated_failures < FEW:  # one fault may fail several in a row
         restarts += max(1, len(failing) // (engine.tolerated_failures + 1))
     return restarts > engine.restart_attempts

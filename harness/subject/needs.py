@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...faults.plan import AnyFault, FailWrite, TearWrite
 from ...faults.plan import kind_of as fault_kind
 from ...properties.model.workload import Input, Node, Topology, Workload
 from ..runtime.exit_codes import UsageError
@@ -47,6 +48,7 @@ def needs(scenario: Scenario) -> Capabilities:
         concurrent_checkpoints=engine.concurrent_checkpoints > 1,
         final_checkpoint_alone=not engine.checkpoints_after_finish,
         trims_logs=engine.trims_logs,
+        file_faults=any(map(_is_of_files, scenario.faults)),
         local_channels=engine.local_channels,
         deviations=bool(scenario.deviations),
         rescales=any(command.parallelism for command in scenario.commands if isinstance(command, Resume | Fork)),
@@ -100,6 +102,13 @@ def _missing(needed: Capabilities, capabilities: Capabilities) -> Iterator[str]:
         elif not isinstance(wanted, bool):
             declared = operators_of(capabilities) if field == "operators" else getattr(capabilities, field)
             yield from (f"the {VOCABULARIES[field][0]} {name}" for name in sorted(wanted - declared))
+
+
+def _is_of_files(fault: AnyFault) -> bool:
+    """Whether a fault is of a mode that needs snapshots in files."""
+    return (isinstance(fault, FailWrite) and fault.what != "write") or (
+        isinstance(fault, TearWrite) and fault.how != "torn"
+    )
 
 
 def _operators(nodes: Iterable[Node]) -> frozenset[str]:

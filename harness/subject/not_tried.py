@@ -19,6 +19,7 @@ ABILITIES = {
     "concurrent_checkpoints": "several checkpoints in progress at a time",
     "final_checkpoint_alone": "no checkpoint but the final one once some input has ended",
     "trims_logs": "source logs that are trimmed",
+    "file_faults": "names of files that are lost, and deletes that fail",
     "local_channels": "local channels within a node",
     "enumerators": "splits that an enumerator assigns on request",
     "deviations": "schedule perturbations",

@@ -56,6 +56,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """once some input has ended, there can be no checkpoint but the final one"""
     trims_logs: bool = False
     """sources let their logs discard records that no snapshot can request any more"""
+    file_faults: bool = False
+    """snapshots are files whose names can be lost with the power, and whose deletes can fail"""
     local_channels: bool = False
     """channels between tasks of one node can be local"""
     deviations: bool = False

@@ -28,6 +28,7 @@ from . import (
     spilling,
     state,
     state_files,
+    storing,
 )
 from .registry import Defect
 
@@ -39,6 +40,7 @@ GROUPS = (
     recovery,
     state,
     state_files,
+    storing,
     sinks,
     sources,
     enumeration,

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+FAILING: Mapping[str, str] = {"write": "fail-write", "delete-file": "delete-file", "delete-record": "delete-record"}
+"""By what fails in a store: the kind for which the fault is armed."""
+TEARING: Mapping[str, str] = {"torn": "tear-write", "lost-link": "lost-link"}
+"""By how a write is torn: the kind for which the fault is armed."""
+
 
 class Arms:
     """(kind, target) → the faults armed for it, in order; the target None is a target of its own."""
@@ -11,6 +18,10 @@ class Arms:
 
     def arm(self, kind: str, target: str | None, fault: int, times: int = 1) -> None:
         self._armed.setdefault((kind, target), []).extend([fault] * times)
+
+    def waits(self, kind: str) -> bool:
+        """Whether a fault of this kind is armed that has no target."""
+        return bool(self._armed) and bool(self._armed.get((kind, None)))
 
     def take(self, kind: str, target: str | None) -> int | None:
         """The fault armed for this event, which is used up; None if there is none."""

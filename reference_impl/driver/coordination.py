@@ -156,7 +156,7 @@ class CoordinatorRunner:
         SaveJob: lambda self, effect: self.world.records.save_job(self, effect),
         Store: lambda self, effect: self.world.records.store(self, effect),
         Discard: lambda self, effect: self.world.records.discard(self, effect),
-        Sweep: lambda self, effect: self.world.records.sweep(effect),
+        Sweep: lambda self, effect: self.world.records.sweep(self, effect),
         ClearLogs: lambda self, effect: self.world.spills.clear(effect),
         ListSnapshots: lambda self, effect: self.world.records.list_snapshots(self),
         SetTimer: lambda self, effect: self._timers.set(effect),

@@ -94,6 +94,18 @@ class Draft(Protocol):
     def handle(self) -> Handle: ...
 
 
+class NotDeleted(Exception):
+    """A store could not delete a record (`checkpoint`), and so no file, or some of the files."""
+
+    def __init__(
+        self, reason: str, files: tuple[Handle, ...], checkpoint: CheckpointId | None, deleted: list[Handle]
+    ) -> None:
+        super().__init__(reason)
+        self.files = files
+        self.checkpoint = checkpoint
+        self.deleted = deleted
+
+
 class Files(Protocol):
     """The store of snapshots: bytes by handle, and the records that make checkpoints complete."""
 
@@ -101,9 +113,15 @@ class Files(Protocol):
         """Write the bytes; they are neither synced nor under their final name.  `filed`: the snapshot is not
         canonical."""
 
+    def link(self, draft: Draft) -> None:
+        """Sync the files of a draft and give them their names; these are not durable yet."""
+
     def finish(self, draft: Draft) -> str:
-        """Make a draft durable under its final name; returns the text of the state that can be read under its handle
+        """Make the names of a linked draft durable; returns the text of the state that can be read under its handle
         from now on."""
+
+    def unlink(self, draft: Draft) -> None:
+        """The power fails before `finish`: the names are lost."""
 
     def drop(self, draft: Draft) -> None:
         """Delete a draft."""
@@ -123,13 +141,14 @@ class Files(Protocol):
         """Every complete checkpoint, oldest first, and the ids of those whose records cannot be read."""
 
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
-        """Delete files and a checkpoint's record; returns the handles that existed."""
+        """Delete a checkpoint's record, and then files; returns the handles that existed.  Raises NotDeleted; if the
+        record stays, no file is deleted."""
+
+    def has(self, handle: Handle) -> bool:
+        """Whether there is a file under this name."""
 
     def written_for(self, handle: Handle) -> list[Handle]:
         """The files that were written for a snapshot, besides that under its handle."""
-
-    def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
-        """Delete every file except the named ones; returns the deleted handles."""
 
     def handles(self) -> list[Handle]:
         """Every snapshot in the store."""

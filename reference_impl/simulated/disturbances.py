@@ -11,6 +11,7 @@ from collections.abc import Callable
 from .. import observed as o
 from ..core.vocabulary.causes import ConnectionBroke, HeartbeatMissed, Killed, NodeLost, PowerLost
 from ..core.vocabulary.ids import TaskId
+from ..driver.arms import FAILING, TEARING
 from ..driver.control import Meddling
 from ..driver.injected_exceptions import ExceptionInjection, operator_work
 from ..driver.runner import TaskRunner
@@ -144,16 +145,16 @@ class Disturbances:
         self.world.control.meddlings.waiting.append(Meddling(how, message, target, fault, by_us))
         return True
 
-    def fail_write(self, fault: int, task: str | None) -> bool:
-        self.world.stores.arms.arm("fail-write", task, fault)
+    def fail_write(self, fault: int, task: str | None, what: str) -> bool:
+        self.world.stores.arms.arm(FAILING[what], task, fault)
         return True
 
     def fail_read(self, fault: int, task: str | None) -> bool:
         self.world.stores.arms.arm("fail-read", task, fault)
         return True
 
-    def tear_write(self, fault: int, task: str | None) -> bool:
-        self.world.stores.arms.arm("tear-write", task, fault)
+    def tear_write(self, fault: int, task: str | None, how: str) -> bool:
+        self.world.stores.arms.arm(TEARING[how], task, fault)
         return True
 
     def fail_commit(self, fault: int, task: str | None, how: str, times: int) -> bool:

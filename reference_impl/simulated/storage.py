@@ -48,13 +48,21 @@ class SnapshotFiles:
             return Draft(handle, encode(state))
         return Draft(handle, encode_manifest(state, filed), filed.new, False)
 
-    def finish(self, draft: ports.Draft) -> str:
-        """Make a draft durable; the text of what can be read under its handle, all its files included."""
+    def link(self, draft: ports.Draft) -> None:
         draft = expect(draft, Draft)
         for new in draft.files:
             self.files[new.file.name] = new.data
         self.files[draft.handle] = draft.data
         self.written += 1 + len(draft.files)
+
+    def unlink(self, draft: ports.Draft) -> None:
+        draft = expect(draft, Draft)
+        for name in (*(new.file.name for new in draft.files), draft.handle):
+            self.files.pop(name, None)
+
+    def finish(self, draft: ports.Draft) -> str:
+        """The text of what can be read under its handle, all its files included."""
+        draft = expect(draft, Draft)
         return text_of(draft.data) if draft.is_canonical else text(self.read(draft.handle).state)
 
     def drop(self, draft: ports.Draft) -> None:
@@ -93,16 +101,14 @@ class SnapshotFiles:
             del self.files[handle]
         return deleted
 
+    def has(self, handle: Handle) -> bool:
+        return handle in self.files
+
     def written_for(self, handle: Handle) -> list[Handle]:
         return [name for name in self.files if name.startswith(f"{handle}.")]
 
     def handles(self) -> list[Handle]:
         return list(self.files)
-
-    def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
-        """Delete every file but those named; returns the deleted handles."""
-        kept = dict.fromkeys(keep)
-        return self.discard(tuple(handle for handle in self.files if handle not in kept), None)
 
 
 class JobStore:

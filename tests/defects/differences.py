@@ -137,6 +137,10 @@ SIMULATED = {
     "P25": "file of an unclaimed snapshot",
     "P26": "snapshot left",
     "P27": "file missing",
+    "P31": "file missing",
+    "P32": "file missing",
+    "P33": "file left",
+    "P34": "in-flight data discarded",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
@@ -157,6 +161,8 @@ NOT_ON_PROCESSES = (
     "P22",
     "P23",
     "P24",
+    "P31",
+    "P34",
 )
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ....faults.plan import AtPoint, FailWrite, LoseMessage, kind_of
+from ....faults.plan import AtPoint, FailWrite, LoseMessage
 from ...scenario.forecast import Forecast, forecast
 from ...scenario.model import Scenario
-from ...scenario.promises import FAILING, restores
+from ...scenario.promises import fails_a_checkpoint, restores
 from ..choices import Choices
 from .draw_faults import at_some_time, some_task
 
@@ -35,7 +35,7 @@ def with_few_tolerated(choices: Choices, scenario: Scenario, most: int, *, real_
     engine = scenario.engine
     if engine.guarantee == "at-most-once" or not scenario.faults:
         return scenario
-    fails = any(kind_of(fault) in FAILING for fault in scenario.faults)
+    fails = any(fails_a_checkpoint(fault) for fault in scenario.faults)
     if not choices.percent(PERCENT if fails else PERCENT_OTHERS):
         return scenario
     few = replace(scenario, engine=replace(engine, tolerated_failures=choices.pick((0, 1, 2, 1))))

@@ -20,7 +20,7 @@ from ..faults.stragglers import late_cancel
 from ..stage import Frame, Stage, Template, stage_of
 from ..workloads.draw_workloads import draw_workload
 from ..workloads.event_times import loosened
-from . import retained
+from . import failing_store, retained
 from .endings import amid_the_end
 from .local import with_engine
 from .part_finished import with_first_short
@@ -339,5 +339,6 @@ HUNTED: dict[str, Template] = {
     "shared-files": shared_files,
     "inherited-files": inherited_files,
     **retained.HUNTED,
+    **failing_store.HUNTED,
 }
 """the templates by name; `verify` draws them only if they are named"""

@@ -94,6 +94,7 @@ class ProcessesSubject:
             concurrent_checkpoints=True,
             final_checkpoint_alone=True,
             trims_logs=True,
+            file_faults=True,
             deviations=False,
             regional_recovery=True,
             local_recovery=True,

@@ -113,6 +113,7 @@ class SimulatedSubject:
             concurrent_checkpoints=True,
             final_checkpoint_alone=True,
             trims_logs=True,
+            file_faults=True,
             local_channels=True,
             deviations=True,
             enumerators=True,

@@ -24,6 +24,7 @@ from .persisting import Persisting
 from .processing_time import ProcessingTime
 from .redistribution import Redistribution
 from .state_files import StateFiles
+from .storing import Storing
 from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup
 
 
@@ -46,6 +47,7 @@ class Parts:
         self.local_recovery = LocalRecovery()
         self.persisting = Persisting()
         self.increments = Increments()
+        self.storing = Storing()
         self.naming = Naming()
         self.pre_committing = PreCommitting()
         self.committing = Committing()

@@ -40,6 +40,7 @@ from ..vocabulary.events import (
     CommandKind,
     CompletedSnapshot,
     CoordinatorStarted,
+    DeleteFailed,
     Event,
     JobSaved,
     Received,
@@ -219,6 +220,7 @@ class Coordinator:
                 JobSaved: self._on_saved,
                 RecordStored: checkpointing.on_stored,
                 StoreFailed: checkpointing.on_store_failed,
+                DeleteFailed: lambda event: parts.storing.on_failed_delete(event.files, event.checkpoint),
                 TimerFired: self._on_timer,
                 Commanded: self._on_command,
             }

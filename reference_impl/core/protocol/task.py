@@ -443,7 +443,8 @@ class Task(ABC):
         )
         if self.config.memory:
             return [Ship(snapshot, synchronous, ack)]
-        return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),), filed)]
+        until = self.parts.storing.acknowledged_after()
+        return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),), filed, until)]
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
         """Send the barrier on, behind the output so far."""

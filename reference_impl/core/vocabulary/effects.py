@@ -13,7 +13,7 @@ import msgspec
 from .causes import AnyCause
 from .ends import Status
 from .events import CompletedSnapshot, JobRecord
-from .formats import Filed
+from .formats import Filed, WriteStep
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
 from .state import Ref, Snapshot, TaskState
@@ -132,7 +132,7 @@ class Persist(Effect):
     encodes the snapshot when it writes, not before: if the task changes a state that
     it has handed over, the change is written.  Answered by `PersistFailed` when
     the store reports an error.  `filed`: the snapshot is not canonical; its entries are
-    in files.
+    in files.  `until`: the step of the write for which `then` waits.
     """
 
     checkpoint: CheckpointId
@@ -141,6 +141,7 @@ class Persist(Effect):
     synchronous: bool
     then: tuple[Effect, ...]
     filed: Filed | None = None
+    until: WriteStep = WriteStep.LINK_SYNCED
 
 
 class Ship(Effect):
@@ -267,7 +268,8 @@ class Store(Effect):
 
 
 class Discard(Effect):
-    """Delete files of snapshots, and with `checkpoint` the record that made it complete.
+    """Delete files of snapshots, and with `checkpoint` the record that made it complete.  Answered by `DeleteFailed`
+    when something cannot be deleted.
 
     `with_files`: the handles are of snapshots that never were complete.  The files that were written for them are
     deleted too; no other snapshot refers to those.

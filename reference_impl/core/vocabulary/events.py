@@ -184,6 +184,14 @@ class StoreFailed(Event):
     reason: str
 
 
+class DeleteFailed(Event):
+    """Files of snapshots, and with `checkpoint` its record, could not be deleted: they are all there."""
+
+    files: tuple[Handle, ...]
+    checkpoint: CheckpointId | None
+    reason: str
+
+
 class CommandKind(Enum):
     """What a user requests."""
 

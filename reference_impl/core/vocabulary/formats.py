@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from enum import Enum
 from typing import Generic, TypeVar
 
 import msgspec
@@ -31,6 +32,17 @@ ENTRIES, SORTED = "entries", "sorted"
 """What files of a state on the heap, and files of an LSM store, are called in their first lines and in manifests."""
 VERSION = 2
 _MAGIC = b"cutproof-snapshot/"
+
+
+class WriteStep(Enum):
+    """The steps of the write of a snapshot after which something of it is in the store."""
+
+    WRITTEN = "written"
+    """its bytes are with the operating system, and may be torn or lost with the power"""
+    LINKED = "linked"
+    """its files are synced, and have their names"""
+    LINK_SYNCED = "link-synced"
+    """the folders are synced too, so no name can be lost any more"""
 
 
 class Format(msgspec.Struct, frozen=True, gc=False, array_like=True):

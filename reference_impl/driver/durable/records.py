@@ -7,16 +7,28 @@ from typing import Any, Protocol
 
 from ... import observed as o
 from ...core.vocabulary.effects import Discard, SaveJob, Store, Sweep
-from ...core.vocabulary.events import CompletedSnapshot, Event, JobSaved, RecordStored, SnapshotsListed, StoreFailed
+from ...core.vocabulary.events import (
+    CompletedSnapshot,
+    DeleteFailed,
+    Event,
+    JobSaved,
+    RecordStored,
+    SnapshotsListed,
+    StoreFailed,
+)
 from ...core.vocabulary.formats import text
 from ...core.vocabulary.ids import CheckpointId, Handle
 from ..arms import Arms
 from ..points import Mortal
-from ..ports import Files, Jobs, Site
+from ..ports import Files, Jobs, NotDeleted, Site
 from .stores import Resolving
 
 DELETION_POINTS = frozenset({"snapshot-deleted", "file-deleted"})
 """Reached only while somebody waits for one of them: else all files of a snapshot are deleted at once."""
+
+
+DELETE_TRIES = 5
+"""how often the same delete may fail in a row"""
 
 
 class RecordsWorld(Site, Protocol):
@@ -55,6 +67,8 @@ class Records:
         self.files = files
         self.jobs = jobs
         self.arms = arms
+        self._tries: dict[tuple[CheckpointId | None, tuple[Handle, ...]], int] = {}
+        """of deletes that failed: how often in a row"""
 
     def save_job(self, runner: RecordWriter, effect: SaveJob) -> None:
         runner.later(self.world.settings.control_latency_us // 2, self._job_saved, effect)
@@ -116,7 +130,7 @@ class Records:
         if effect.with_files:
             names = (*names, *(file for handle in names for file in self.files.written_for(handle)))
         if self.world.points.watched.isdisjoint(DELETION_POINTS):
-            self._delete(effect.checkpoint, names)
+            self._delete(runner, effect.checkpoint, names)
             return
         if effect.checkpoint is not None:
             self._step_by_step(runner, "snapshot-deleted", effect.checkpoint, ())
@@ -128,15 +142,52 @@ class Records:
     ) -> None:
         """Delete one file, or a record, while somebody waits for that; the coordinator may die before and after it."""
         if runner.alive and self.world.points.reach(point, None, "before", runner):
-            self._delete(checkpoint, names)
+            self._delete(runner, checkpoint, names)
             self.world.points.reach(point, None, "after", runner)
 
-    def _delete(self, checkpoint: CheckpointId | None, names: tuple[Handle, ...]) -> None:
-        deleted = self.files.discard(names, checkpoint)
-        if deleted or checkpoint is not None:
-            self.world.observer.saw(o.SnapshotsDeleted(checkpoint, tuple(deleted)))
+    def _delete(self, runner: RecordWriter, checkpoint: CheckpointId | None, names: tuple[Handle, ...]) -> None:
+        failed, fault = self._struck(checkpoint, names)
+        if failed is None or failed.checkpoint is None:
+            stay = failed.files if failed is not None else ()
+            try:
+                deleted = self.files.discard(tuple(name for name in names if name not in stay), checkpoint)
+            except NotDeleted as error:
+                deleted, gone = error.deleted, checkpoint if error.checkpoint is None else None
+                failed = DeleteFailed((*error.files, *stay), error.checkpoint, str(error))
+            else:
+                gone = checkpoint
+            if deleted or gone is not None:
+                self.world.observer.saw(o.SnapshotsDeleted(gone, tuple(deleted)))
+        if failed is not None:
+            self._not_deleted(runner, failed, fault)
+        elif self._tries:
+            self._tries.pop((checkpoint, names), None)
 
-    def sweep(self, effect: Sweep) -> None:
-        deleted = self.files.sweep(effect.keep)
-        if deleted:
-            self.world.observer.saw(o.SnapshotsDeleted(None, tuple(deleted)))
+    def _struck(
+        self, checkpoint: CheckpointId | None, names: tuple[Handle, ...]
+    ) -> tuple[DeleteFailed | None, int | None]:
+        """What a fault keeps from being deleted, the record, and so all its files, or a file; and which fault."""
+        if checkpoint is not None and (failing := self.arms.take("delete-record", None)) is not None:
+            self.world.fired(failing, f"the record of checkpoint {checkpoint} is not deleted", None)
+            return DeleteFailed(names, checkpoint, "the store reported an error"), failing
+        name = next((name for name in names if self.files.has(name)), None) if self.arms.waits("delete-file") else None
+        if name is None or (failing := self.arms.take("delete-file", None)) is None:
+            return None, None
+        self.world.fired(failing, f"{name} is not deleted", None)
+        return DeleteFailed((name,), None, "the store reported an error"), failing
+
+    def _not_deleted(self, runner: RecordWriter, failed: DeleteFailed, fault: int | None) -> None:
+        """Tell the coordinator.  If it fails again and again, files stay until a next coordinator sweeps the store; a
+        record must not, as this coordinator takes it for deleted: it dies, and the next one finds the record."""
+        which = failed.checkpoint, failed.files
+        tries = self._tries[which] = self._tries.get(which, 0) + 1
+        if tries < DELETE_TRIES:
+            runner.feed(failed)
+        elif failed.checkpoint is not None:
+            self.world.lose_coordinator(fault, self.world.settings.takeover_us)
+
+    def sweep(self, runner: RecordWriter, effect: Sweep) -> None:
+        kept = frozenset(effect.keep)
+        unneeded = tuple(handle for handle in self.files.handles() if handle not in kept)
+        if unneeded:
+            self._delete(runner, None, unneeded)

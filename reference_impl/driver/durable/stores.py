@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ... import observed as o
-from ...core.vocabulary.causes import SnapshotTorn
+from ...core.vocabulary.causes import PowerLost, SnapshotTorn
 from ...core.vocabulary.effects import Persist, SavePosition, Trim
 from ...core.vocabulary.errors import CorruptSnapshot, EngineError
 from ...core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
-from ...core.vocabulary.formats import text
+from ...core.vocabulary.formats import WriteStep, text
 from ...core.vocabulary.ids import AttemptId, Handle
 from ...core.vocabulary.state import TaskState
 from ..arms import Arms
@@ -47,13 +47,15 @@ class Write:
     lost too.
     """
 
-    __slots__ = ("draft", "effect", "runner", "torn_by")
+    __slots__ = ("draft", "effect", "is_linked", "runner", "torn_by")
 
     def __init__(self, runner: SnapshotWriter, effect: Persist) -> None:
         self.runner = runner
         self.effect = effect
         self.draft: Draft | None = None
         """its bytes, once they are written"""
+        self.is_linked = False
+        """its files have their names"""
         self.torn_by: int | None = None
 
 
@@ -95,6 +97,8 @@ class Stores:
             return
         if write.torn_by is not None:
             self.writing.remove(write)
+            if effect.until is WriteStep.WRITTEN:
+                self._persisted(runner, effect)
             torn = self.files.tear(effect.handle, state, effect.filed)
             detail = f"half of {torn} is written"
             self.world.fired(write.torn_by, detail, runner.attempt, o.TornWrite(torn))
@@ -106,6 +110,8 @@ class Stores:
             self.writing.remove(write)
             self._fail(write, str(error))
             return
+        if effect.until is WriteStep.WRITTEN:
+            self._persisted(runner, effect)
         byte_ns = self.world.settings.snapshot_byte_ns
         by_size_us = _written_bytes(state, effect) * byte_ns // 1_000 if byte_ns else 0
         self.world.loop.after(duration - duration // 2 + by_size_us, self._synced, write)
@@ -115,15 +121,43 @@ class Stores:
         draft = write.draft
         if write not in self.writing or draft is None:
             return
-        self.writing.remove(write)
         failing = self.arms.take("fail-write", runner.name) if runner.alive else None
         if failing is not None:
+            self.writing.remove(write)
             self.files.drop(draft)
             self.world.fired(failing, f"{effect.handle} is not written", runner.attempt)
             self._fail(write, "the store reported an error")
             return
         if runner.alive and not self.world.points.reach("snapshot-persisted", runner.name, "before", runner):
-            self.files.drop(draft)
+            self.lose(lambda one: one is write)
+            return
+        if write not in self.writing:
+            return
+        try:
+            self.files.link(draft)
+        except (OSError, EngineError) as error:
+            self.writing.remove(write)
+            self._fail(write, str(error))
+            return
+        write.is_linked = True
+        if effect.until is WriteStep.LINKED:
+            self._persisted(runner, effect)
+            self.world.loop.after(self.world.settings.snapshot_write_us, self._sync_link, write)
+        else:
+            self._sync_link(write, None)
+
+    def _sync_link(self, write: Write, _: None) -> None:
+        """The folders are synced, and the snapshot is durable.  Power that fails before takes the names."""
+        runner, effect, draft = write.runner, write.effect, write.draft
+        if write not in self.writing or draft is None:
+            return
+        self.writing.remove(write)
+        losing = self.arms.take("lost-link", runner.name) if runner.alive else None
+        if losing is not None:
+            self.files.unlink(draft)
+            detail = f"the names of {effect.handle} and of its files are lost: no folder was synced"
+            self.world.fired(losing, detail, runner.attempt, o.TornWrite())
+            self.world.kill(runner, PowerLost(), losing)
             return
         try:
             stored = self.files.finish(draft)
@@ -137,7 +171,8 @@ class Stores:
         self.world.observer.saw(
             o.SnapshotStored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen, needs)
         )
-        self._persisted(runner, effect)
+        if effect.until is WriteStep.LINK_SYNCED:
+            self._persisted(runner, effect)
 
     def _persisted(self, runner: SnapshotWriter, effect: Persist) -> None:
         """Notify the writer, if it is alive, as soon as it does not stand still."""
@@ -156,8 +191,8 @@ class Stores:
 
     def forget(self, runner: SnapshotWriter, orderly: bool) -> None:
         """A writer has ended, and its unwritten bytes are lost; one that was cancelled also deletes
-        its unsynced files."""
-        self.lose(lambda one: one.runner is runner and (orderly or one.draft is None))
+        its unsynced files, unless they have their names."""
+        self.lose(lambda one: one.runner is runner and not one.is_linked and (orderly or one.draft is None))
 
     def lose(self, lost: Callable[[Write], bool]) -> int:
         """Lose these writes under way; returns how many there were."""
@@ -167,7 +202,7 @@ class Stores:
         self.writing = [write for write in self.writing if write not in lost_writes]
         for write in lost_writes:
             if write.draft is not None:
-                self.files.drop(write.draft)
+                (self.files.unlink if write.is_linked else self.files.drop)(write.draft)
         return len(lost_writes)
 
     def load(self, runner: Attempt, handle: Handle) -> None:

@@ -62,12 +62,17 @@ class Temporaries:
     @classmethod
     def settle(cls, temporary: Path, target: Path, top: Path) -> None:
         """Make a temporary durable as `target`, with the folders up to `top`."""
+        cls.link(temporary, target)
+        sync_folders(target.parent, top)
+
+    @classmethod
+    def link(cls, temporary: Path, target: Path) -> None:
+        """Sync a temporary, and give it its name, which is lost with the power until the folders are synced."""
         try:
             sync(temporary)
         except FileNotFoundError:
             raise DraftLost(f"{target.name}: its temporary file is gone") from None
         cls.place(temporary, target)
-        sync_folders(target.parent, top)
 
     @staticmethod
     def place(temporary: Path, target: Path) -> None:

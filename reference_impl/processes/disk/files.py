@@ -43,7 +43,7 @@ from ...core.vocabulary.formats import (
 from ...core.vocabulary.ids import CheckpointId, Handle
 from ...core.vocabulary.state import TaskState
 from ...driver import ports
-from .durable import NOT_THERE, Temporaries, content, delete, make_folders, sealed, sync, unsealed
+from .durable import NOT_THERE, Temporaries, content, delete, make_folders, sealed, sync, sync_folders, unsealed
 
 COORDINATOR = "coordinator"
 """Temporaries with this prefix are the records of checkpoints and jobs."""
@@ -115,15 +115,25 @@ class DiskFiles:
     def _temporary(self, handle: Handle, data: bytes) -> Path:
         return self.temporaries.write(_writer(handle), data)
 
-    def finish(self, draft: ports.Draft) -> str:
-        """Make a draft durable, that under its handle last: no manifest names a file that may be lost.
-
-        Returns the text of what can be read under the handle.  Raises DraftLost when a temporary file was deleted.
-        """
+    def link(self, draft: ports.Draft) -> None:
+        """Give each file of a draft its name, that under its handle last.  Raises DraftLost when a temporary file was
+        deleted."""
         draft = expect(draft, Draft)
-        for name, temporary in draft.before:
-            self.temporaries.settle(temporary, self.path(name), self.snapshots)
-        self.temporaries.settle(draft.temporary, self.path(draft.handle), self.snapshots)
+        for name, temporary in (*draft.before, (draft.handle, draft.temporary)):
+            self.temporaries.link(temporary, self.path(name))
+
+    def unlink(self, draft: ports.Draft) -> None:
+        draft = expect(draft, Draft)
+        for name in (*(name for name, _ in draft.before), draft.handle):
+            delete(self.path(name))
+
+    def finish(self, draft: ports.Draft) -> str:
+        """Sync the folders of a linked draft; until then nobody acknowledges it, and it does not matter which of its
+        names are lost.  Returns the text of what can be read under the handle."""
+        draft = expect(draft, Draft)
+        names = (*(name for name, _ in draft.before), draft.handle)
+        for folder in dict.fromkeys(self.path(name).parent for name in names):
+            sync_folders(folder, self.snapshots)
         return draft.text if draft.text is not None else text(self.read(draft.handle).state)
 
     def drop(self, draft: ports.Draft) -> None:
@@ -189,12 +199,27 @@ class DiskFiles:
         are deleted.
         """
         paths = {handle: self.path(handle) for handle in handles}
-        if checkpoint is not None and delete(self._record(checkpoint)):
-            sync(self.records)
-        deleted = [handle for handle, path in paths.items() if delete(path)]
+        try:
+            if checkpoint is not None and delete(self._record(checkpoint)):
+                sync(self.records)
+        except OSError as error:
+            raise ports.NotDeleted(str(error), handles, checkpoint, []) from None
+        deleted: list[Handle] = []
+        left: dict[Handle, OSError] = {}
+        for handle, path in paths.items():
+            try:
+                if delete(path):
+                    deleted.append(handle)
+            except OSError as error:
+                left[handle] = error
         for folder in dict.fromkeys(paths[handle].parent for handle in deleted):
             self._remove_if_empty(folder)
+        if left:
+            raise ports.NotDeleted(str(next(iter(left.values()))), tuple(left), None, deleted)
         return deleted
+
+    def has(self, handle: Handle) -> bool:
+        return self.path(handle).is_file()
 
     def _remove_if_empty(self, folder: Path) -> None:
         """And the folders above it.  A folder that another process fills, or has removed, is left as it is."""
@@ -230,11 +255,6 @@ class DiskFiles:
                 yield from self._below(path)
             else:
                 yield Handle(path.relative_to(self.snapshots).as_posix())
-
-    def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
-        """Delete every file but those named; returns the deleted handles.  Drafts are deleted by their writers."""
-        kept = frozenset(keep)
-        return self.discard(tuple(handle for handle in self.handles() if handle not in kept), None)
 
     def unsynced(self, prefix: str = "") -> list[Path]:
         """Temporary files of the tasks whose names begin so, also of those whose writer is dead."""

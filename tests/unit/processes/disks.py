@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, Jo
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes.disk.files import DiskFiles
 from unit import snapshots
+from unit.stores import settle
 
 STATE = TaskState(positions={0: 7})
 HANDLE = "job-1/chk-3/count-1-0"
@@ -25,7 +26,7 @@ def snapshot(checkpoint: int) -> CompletedSnapshot:
 
 
 def write(files: DiskFiles, handle: str) -> str:
-    return files.finish(files.begin(handle, STATE))
+    return settle(files, files.begin(handle, STATE))
 
 
 def forked(action: Callable[[], None]) -> int:

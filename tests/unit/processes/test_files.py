@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot, Engi
 from cutproof.reference_impl.processes.disk.durable import DraftLost
 from cutproof.reference_impl.processes.disk.files import BadHandle, DiskFiles, DiskJobs
 from unit.processes.disks import HANDLE, JOB, STATE, end, forked, halve, snapshot, watch_syncs, write
+from unit.stores import settle, sweep
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_bytes_then_name_then_folders_are_synced(files: DiskFiles, monkeypatch: 
     synced = watch_syncs(monkeypatch)
     draft = files.begin(HANDLE, STATE)
     assert synced == []
-    files.finish(draft)
+    settle(files, draft)
     assert synced == ["count-1", "count-1 -> count-1-0", "chk-3", "job-1", "snapshots"]
 
 
@@ -157,11 +158,11 @@ def test_a_loss_of_power_takes_what_these_tasks_had_not_synced(files: DiskFiles,
     assert files.unsynced("ü") == [drafts["ü-1"].temporary]
     assert files.lose_unsynced(["count-1", "ü-1", "count-2"]) == 2
     assert files.lose_unsynced(["count-1", "ü-1", "count-2"]) == 0
-    files.finish(drafts["count-10"])
+    settle(files, drafts["count-10"])
     assert files.handles() == ["job-1/chk-2/count-1-0", "job-1/chk-3/count-10-0"]
     files.drop(drafts["ü-1"])
     with pytest.raises(DraftLost, match=r"^count-1-0: its temporary file is gone$"):
-        files.finish(drafts["count-1"])
+        settle(files, drafts["count-1"])
 
 
 def test_a_draft_that_is_lost_between_sync_and_rename_is_reported(
@@ -170,7 +171,7 @@ def test_a_draft_that_is_lost_between_sync_and_rename_is_reported(
     draft = files.begin(HANDLE, STATE)
     monkeypatch.setattr(os, "fsync", lambda _: draft.temporary.unlink())
     with pytest.raises(DraftLost):
-        files.finish(draft)
+        settle(files, draft)
 
 
 # -- folders that come and go ---------------------------------------------------------------------
@@ -181,7 +182,7 @@ def test_empty_folders_go_and_full_ones_stay(files: DiskFiles, tmp_path: Path) -
         write(files, handle)
     files.discard((HANDLE,), None)
     assert [path.name for path in (tmp_path / "snapshots" / "job-1").iterdir()] == ["chk-4"]
-    files.sweep(())
+    sweep(files)
     assert list((tmp_path / "snapshots").iterdir()) == []
 
 
@@ -255,14 +256,14 @@ def test_writers_and_sweepers_do_not_disturb_each_other(files: DiskFiles, tmp_pa
     def swept() -> None:
         deleted: list[str] = []
         while f"job-2/{rounds}" not in deleted:
-            deleted += files.sweep(())
+            deleted += sweep(files)
         names.write_text("\n".join(deleted), encoding="utf-8")
 
     writer, sweeper = forked(written), forked(swept)
     ended = end(writer)
     write(files, f"job-2/{rounds}")
     assert (ended, end(sweeper)) == (0, 0)
-    deleted = names.read_text(encoding="utf-8").splitlines() + list(files.sweep(()))
+    deleted = names.read_text(encoding="utf-8").splitlines() + list(sweep(files))
     wanted = [f"job-1/chk-{number % 3}/count-1-{number}" for number in range(rounds)]
     assert sorted(deleted) == sorted([*wanted, f"job-2/{rounds}"]), "each went once, and none was lost"
     assert list((tmp_path / "snapshots").iterdir()) == []

@@ -21,6 +21,7 @@ from cutproof.reference_impl.driver.ports import Files, Jobs
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.simulated.storage import JobStore, SnapshotFiles
 from unit import snapshots
+from unit.stores import settle, sweep
 
 STATE = TaskState(positions={0: 7})
 LATER = TaskState(positions={0: 8})
@@ -53,7 +54,7 @@ def record(job: int, version: int) -> JobRecord:
 
 
 def write(files: Files, handle: str, state: TaskState = STATE) -> str:
-    return files.finish(files.begin(handle, state))
+    return settle(files, files.begin(handle, state))
 
 
 def test_what_is_begun_is_not_there_until_it_is_finished(files: Files) -> None:
@@ -63,7 +64,7 @@ def test_what_is_begun_is_not_there_until_it_is_finished(files: Files) -> None:
     assert files.handles() == []
     with pytest.raises(CorruptSnapshot, match="job-1/i is not in the store"):
         files.read("job-1/i")
-    files.finish(draft)
+    settle(files, draft)
     assert files.handles() == ["job-1/i"]
 
 
@@ -74,9 +75,9 @@ def test_what_is_written_is_read(files: Files) -> None:
 
 def test_what_is_written_again_is_what_was_finished_last(files: Files) -> None:
     early, late = files.begin("job-1/h", STATE), files.begin("job-1/h", LATER)
-    assert files.finish(late) == '{"positions":{"0":8}}'
+    assert settle(files, late) == '{"positions":{"0":8}}'
     assert files.read("job-1/h").state == LATER
-    files.finish(early)
+    settle(files, early)
     assert files.read("job-1/h").state == STATE
     assert files.handles() == ["job-1/h"]
 
@@ -115,15 +116,15 @@ def test_a_sweep_keeps_what_is_named_and_nothing_else(files: Files) -> None:
     for handle in ("job-1/a", "job-1/b", "job-2/a"):
         write(files, handle)
     files.store(snapshot(2))
-    assert files.sweep(("job-1/b", "job-1/gone")) == ["job-1/a", "job-2/a"]
+    assert sweep(files, "job-1/b", "job-1/gone") == ["job-1/a", "job-2/a"]
     assert files.handles() == ["job-1/b"]
     assert files.listed() == (snapshot(2),)
 
 
 def test_what_is_on_its_way_survives_a_sweep(files: Files) -> None:
     draft = files.begin("job-1/h", STATE)
-    assert files.sweep(()) == []
-    files.finish(draft)
+    assert sweep(files) == []
+    settle(files, draft)
     assert files.read("job-1/h").state == STATE
 
 
@@ -158,9 +159,9 @@ MORE = file_of(Handle(f"{SECOND}.entries-1"), KeyedEdit(entries=Edit(added=[(0, 
 def write_chain(files: Files) -> str:
     """Two incremental snapshots; what is read under the second one's handle."""
     first = Filed(format="incremental", files=(FULL.file,), new=(FULL,))
-    files.finish(files.begin(FIRST, STATE, first))
+    settle(files, files.begin(FIRST, STATE, first))
     second = Filed(format="incremental", files=(FULL.file, MORE.file), new=(MORE,))
-    return files.finish(files.begin(SECOND, STATE, second))
+    return settle(files, files.begin(SECOND, STATE, second))
 
 
 def test_a_snapshot_in_several_files_is_read_as_a_whole(files: Files) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from .....reference_impl import observed as o
 from .....reference_impl.core.vocabulary.causes import AnyCause, Killed, NodeLost, PowerLost
+from .....reference_impl.driver.arms import FAILING, TEARING
 from .....reference_impl.driver.settings import Settings
 from .....reference_impl.processes.disk.files import DiskFiles
 from .....reference_impl.processes.loop import monotonic_us
@@ -206,14 +207,14 @@ class Disturbances:
     def meddle(self, fault: int, how: str, message: str, task: str | None, by_us: int) -> bool:
         return self.orders.meddle(fault, how, message, task, by_us)
 
-    def fail_write(self, fault: int, task: str | None) -> bool:
-        return self.orders.arm(fault, "fail-write", task)
+    def fail_write(self, fault: int, task: str | None, what: str) -> bool:
+        return self.orders.arm(fault, FAILING[what], task)
 
     def fail_read(self, fault: int, task: str | None) -> bool:
         return self.orders.arm(fault, "fail-read", task)
 
-    def tear_write(self, fault: int, task: str | None) -> bool:
-        return self.orders.arm(fault, "tear-write", task)
+    def tear_write(self, fault: int, task: str | None, how: str) -> bool:
+        return self.orders.arm(fault, TEARING[how], task)
 
     def fail_commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
         return self.orders.commit(fault, task, how, times)

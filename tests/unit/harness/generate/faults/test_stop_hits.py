@@ -96,6 +96,7 @@ def test_they_are_added_to_what_is_drawn_already_where_there_is_room(
     for later in ("with_older_snapshots", "with_forks", "with_forgetful_inputs"):
         monkeypatch.setattr(strategies, later, lambda choices, scenario: scenario)
     monkeypatch.setattr(strategies, "with_deletions", _unhit)
+    monkeypatch.setattr(strategies, "with_file_faults", _unhit)
     monkeypatch.setattr(strategies, "with_state_in_files", _unhit)
     companions = drawn(120, max_faults=most, templates=templates)
     monkeypatch.setattr(strategies, "with_hits", _unhit)

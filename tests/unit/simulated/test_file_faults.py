@@ -1,0 +1,105 @@
+"""Faults on the files of snapshots: torn ones, names that were not synced, deletes that fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutproof.faults.plan import AnyFault, AtPoint, AtRest, AtTime, FailWrite, KillCoordinator, KillTask, TearWrite
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.model import Fork, Scenario
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import History, SnapshotDeleted
+from cutproof.properties.model.verdict import Violated
+from cutproof.properties.model.workload import Count
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.defects import parts_for
+from unit.simulated.test_disturbances import failures
+from unit.simulated.worlds import fired, job, journal
+
+FORMATS = ("canonical", "native", "incremental")
+
+
+def at(occurrence: int, point: str = "snapshot-taken", task: str | None = "op0-0") -> AtPoint:
+    return AtPoint(point=point, occurrence=occurrence, task=task)
+
+
+TORN = TearWrite(trigger=at(2), task="op0-0")
+LOST = TearWrite(trigger=at(2), task="op0-0", how="lost-link")
+CRASH = KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=3, side="after"), task="op0-0")
+
+
+def run(*faults: AnyFault, defect: str | None = None, **engine: object) -> tuple[Scenario, History]:
+    settings: dict[str, object] = {"retained_checkpoints": 1, **engine}
+    scenario = job(60, Count(), commands=(Fork(trigger=AtRest()),), faults=faults, **settings)  # type: ignore[arg-type]
+    return scenario, Run(scenario, parts_for(defect) if defect else Parts(), False).history()
+
+
+def violated(scenario: Scenario, history: History) -> dict[str, str]:
+    verdicts = judge(scenario.workload, scenario.topology, history).verdicts
+    return {name: one.difference for name, one in verdicts.items() if isinstance(one, Violated)}
+
+
+@pytest.mark.parametrize("snapshot_format", FORMATS)
+@pytest.mark.parametrize("fault", [TORN, LOST], ids=["torn", "lost-link"])
+def test_a_snapshot_that_is_not_durable_fails_its_checkpoint_and_no_state(
+    fault: AnyFault, snapshot_format: str
+) -> None:
+    scenario, history = run(fault, CRASH, snapshot_format=snapshot_format)
+    assert fired(history) == ["tear-write", "kill-task"]
+    assert violated(scenario, history) == {}
+    completed = [one.checkpoint for one in history.completed]
+    assert 1 in completed
+    assert 2 not in completed
+
+
+def test_the_names_are_lost_with_the_power() -> None:
+    _, history = run(LOST)
+    assert failures(history) == [("its node lost power", 0)]
+
+
+def test_who_acknowledges_before_that_restores_what_is_not_there() -> None:
+    assert "restored-state" in violated(*run(LOST, defect="P32"))
+
+
+@pytest.mark.parametrize("what", ["delete-file", "delete-record"])
+@pytest.mark.parametrize("snapshot_format", FORMATS)
+def test_a_delete_that_fails_is_tried_again(what: str, snapshot_format: str) -> None:
+    fault = FailWrite(trigger=AtTime(at_us=1), task=None, what=what)
+    scenario, history = run(fault, snapshot_format=snapshot_format)
+    assert fired(history) == ["fail-write"]
+    assert failures(history) == []
+    assert violated(scenario, history) == {}
+    assert [one.checkpoint for one in journal(SnapshotDeleted, history) if one.checkpoint == 1] == [1]
+    assert not [name for name in history.residue.files if name.startswith("job-1/chk-1/op0-0")] or (
+        snapshot_format == "incremental"
+    )
+
+
+def test_a_record_that_never_can_be_deleted_keeps_its_files_and_the_next_coordinator_goes_on() -> None:
+    faults = tuple(FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-record") for _ in range(5))
+    scenario, history = run(*faults)
+    assert fired(history) == ["fail-write"] * 5
+    assert violated(scenario, history) == {}
+
+
+def test_a_file_that_cannot_be_deleted_stays_until_the_next_coordinator_sweeps() -> None:
+    faults = tuple(FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-file") for _ in range(5))
+    assert violated(*run(*faults)) == {"no-leaks": "file left"}
+    dies = KillCoordinator(trigger=AtPoint(point="checkpoint-completed", occurrence=4), down_us=2_000)
+    assert violated(*run(*faults, dies)) == {}
+
+
+def test_who_takes_it_for_done_leaks() -> None:
+    fault = FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-file")
+    assert violated(*run(fault, defect="P33")) == {"no-leaks": "file left"}
+
+
+def test_who_deletes_the_files_of_a_record_that_stays_cannot_restore_it() -> None:
+    fault = FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-record")
+    assert violated(*run(fault, defect="P34")) != {}
+
+
+def test_a_fault_that_finds_nothing_to_delete_has_not_fired() -> None:
+    fault = FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-file")
+    _, history = run(fault, retained_checkpoints=1_000)
+    assert fired(history) == []
