@@ -178,7 +178,13 @@ def _on_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The table with as many partitions as a shuffle has: PySpark makes one of each chunk, and results have many."""
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     rows = max(1, -(-table.num_rows // partitions))
-    return spark.createDataFrame(pa.Table.from_batches(table.combine_chunks().to_batches(rows), table.schema))
+    batches = table.combine_chunks().to_batches(rows)
+    return spark.createDataFrame(pa.Table.from_batches(batches or [_without_rows(table.schema)], table.schema))
+
+
+def _without_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """One batch for a table that has none: PySpark takes the type of a list from its chunks."""
+    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def _in_background(work: Callable[[SparkSession], list[Expected]], spark: SparkSession) -> Future[list[Expected]]:

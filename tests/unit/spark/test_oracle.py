@@ -220,3 +220,8 @@ def test_a_table_of_many_pieces_is_one_partition(spark: SparkSession) -> None:
     assert made.rdd.getNumPartitions() == 1
     assert sorted(row.key for row in made.collect()) == list(range(20))
     assert oracle._on_spark(spark, table.slice(0, 0)).count() == 0
+
+
+def test_a_table_without_rows_keeps_its_lists(spark: SparkSession) -> None:
+    lists = pa.schema([("keys", pa.list_(pa.int64()))])
+    assert oracle._on_spark(spark, pa.Table.from_batches([], lists)).count() == 0
