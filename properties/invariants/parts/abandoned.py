@@ -12,11 +12,17 @@ from ...quick_checker.case import Case
 
 
 def is_refused_since_abandoned(case: Case, failed: TaskFailed) -> bool:
-    """Whether a task failed because the store refused a transaction of a snapshot that a user had left behind."""
-    if not failed.why.is_lost_transaction:
+    """Whether a task failed because the store refused a transaction of a snapshot that a user had left behind.
+
+    Its attempt has to have begun from that snapshot, or from a newer one: no other may ask for this transaction.
+    """
+    start = case.lineages.starts.get(failed.attempt)
+    if not failed.why.is_lost_transaction or start is None or start.restores is None:
         return False
+    begun_from = start.restores
     stored = (*case.history.transactions, *case.history.passing)
-    return any(failed.why.names(one.name) and _was_abandoned(case, one) for one in stored)
+    asked = (one for one in stored if failed.why.names(one.name))
+    return any((one.checkpoint or 0) <= begun_from and _was_abandoned(case, one) for one in asked)
 
 
 def began_from_abandoned(case: Case, ended: JobEnded) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import read_scenario
 from cutproof.properties.invariants.judge import judge
-from cutproof.properties.model.history import History, Transaction
+from cutproof.properties.model.history import AttemptStarted, History, Transaction
 from cutproof.properties.model.verdict import Unknown, Violated
 
 TESTS = Path(__file__).parents[4]
@@ -34,6 +34,16 @@ def progress(history: History, *, causes: bool = True, **changed: object) -> obj
         history, transactions=[other(one) for one in history.transactions], journal=journal
     )
     return judge(SCENARIO.workload, SCENARIO.topology, altered).verdicts["progress"]
+
+
+def test_an_attempt_that_began_from_the_older_snapshot_is_accused(history: History) -> None:
+    journal = [
+        msgspec.structs.replace(entry, restores=1) if isinstance(entry, AttemptStarted) and entry.job == 3 else entry
+        for entry in history.journal
+    ]
+    verdict = progress(msgspec.structs.replace(history, journal=journal))
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "unexplained failure"
 
 
 def nameless(entry: msgspec.Struct) -> msgspec.Struct:
