@@ -8,6 +8,7 @@ the copy and the encoding take what they take.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -18,6 +19,7 @@ from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.port import Subject, closing
 from cutproof.properties.model.history import History
 from cutproof.properties.model.workload import Count, Edge, Input, Node, Topology, Workload
+from cutproof.reports.charts.curves import Chart, Curve, drawn
 from measure import Figure, figure
 
 KEYS = (1_000, 4_000, 16_000, 64_000)
@@ -31,6 +33,11 @@ TASK = "count-0"
 BYTE_NS = 10
 """of a byte written in virtual time: 100 MB/s"""
 RUNS_ON_PROCESSES = 3
+STYLE = (
+    "svg{background:#fff}path{fill:none;stroke:#444}.curve{stroke:#0b5cad;stroke-width:2}"
+    "text{font:12px sans-serif;fill:#222}"
+)
+"""of the picture, which stands in a page without a style of its own"""
 
 
 def counting(keys: int, mode: str, *, real_time: bool) -> Scenario:
@@ -86,6 +93,20 @@ def stall_of(history: History) -> tuple[int, int]:
 def measured(subject: Subject, keys: int, mode: str) -> tuple[int, int]:
     scenario = counting(keys, mode, real_time=subject.capabilities.real_time)
     return stall_of(subject.run(scenario, timeline=True))
+
+
+def picture(stalls: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """An SVG file of stalls (ms) over the size of a snapshot (KB), by mode.  Both axes are logarithmic."""
+    chart = Chart(
+        title="The stall of a task for a snapshot",
+        caption="A synchronous snapshot stalls the task for longer as the state grows; an asynchronous one does not.",
+        across="KB of state",
+        up="ms without a record",
+        curves=tuple(Curve(name=mode, points=tuple(points)) for mode, points in stalls.items()),
+        logarithmic=True,
+    )
+    root, rest = drawn(chart).picture.split(">", 1)
+    return f'{root} xmlns="http://www.w3.org/2000/svg"><style>{STYLE}</style>{rest}\n'
 
 
 def figures() -> list[Figure]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,16 @@ def test_the_stalls_are_those_of_the_page(keys: int, stall: object) -> None:
     (size,) = {bytes_ for _, bytes_ in found}
     still, going = (f"{us / 1_000:.3f} ms" for us, _ in found)
     assert f"| {keys:,} | {size / 1_000:.0f} KB | {still} | {going} |" in PAGE
+
+
+def test_the_picture_shows_the_stalls_of_the_page(stall: object) -> None:
+    rows = re.findall(r"^\| [\d,]+ \| (\d+) KB \| ([\d.]+) ms \| ([\d.]+) ms \|$", PAGE, re.MULTILINE)
+    assert len(rows) == len(stall.KEYS)  # type: ignore[attr-defined]
+    shown = {
+        mode: [(float(row[0]), float(row[at])) for row in rows]
+        for at, mode in enumerate(stall.MODES, 1)  # type: ignore[attr-defined]
+    }
+    assert (ROOT / "docs" / "stall.svg").read_text(encoding="utf-8") == stall.picture(shown)  # type: ignore[attr-defined]
 
 
 def test_the_stops_are_those_of_the_page(benchmarks: None) -> None:
