@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.reference_engine.orchestrator.evidence import kept as saved_run
+from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator
 from cutproof.harness.reference_engine.services import rocksdb
 from cutproof.harness.reference_engine.snapshots.directory import Directory
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
@@ -71,6 +72,25 @@ def test_processes_to_the_simulator_at_another_parallelism(processes: Make, tmp_
     wide = replace(wide, topology=replace(wide.topology, parallelism=dict.fromkeys(wide.topology.parallelism, 2)))
     for number in Directory(tmp_path / "kept").records:
         assert_it_holds(begun(tmp_path / "kept", SimulatedSubject(), wide, str(number)))
+
+
+def test_nobody_works_on_the_snapshots_of_a_job_that_runs(
+    processes: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def watched(orchestrator: Orchestrator) -> None:
+        store = orchestrator.context.config.store
+        said.append(only_line(cutproof_command(tmp_path, "snapshots", "list", str(store))))
+        run_it(orchestrator)
+        said.append(only_line(cutproof_command(tmp_path, "snapshots", "delete", str(store), "1")))
+
+    run_it = Orchestrator.run
+    monkeypatch.setattr(Orchestrator, "run", watched)
+    kept = tmp_path / "kept"
+    assert left(kept, processes(), stopped()).judgement.violated == {}
+    assert [line.partition(";")[0].partition(" in ")[0] for line in said] == ["cutproof: a job runs"] * 2
+    assert cutproof_command(tmp_path, "snapshots", "list", str(kept)).returncode == 0
 
 
 def test_a_saved_run_has_what_it_began_with_and_is_begun_from(processes: Make, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Resume, Scenario
 from ...subject.port import ScenarioRefused
 from ..snapshots.beginning import Beginning
+from ..snapshots.directory import locked
 from ..subjects import process_job
 from ..subjects.past import Past
 from .layout import COORDINATOR, Placement, RunConfig, lives_together, proxied, store_of
@@ -36,6 +38,8 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     services: Services
     placement: Placement
     config: RunConfig
+    at_work: ExitStack
+    """what tells others that a job runs in the directory of its snapshots"""
 
     def close(self) -> None:
         """Release the ports, proxies, tables and folder of the run, whose processes have all ended."""
@@ -54,6 +58,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
             finally:
                 reader.close()
             services.launcher.cancel_cleanup(config.run)
+        self.at_work.close()
         shutil.rmtree(config.folder, ignore_errors=True)
 
 
@@ -82,6 +87,8 @@ def opened(
     if begins is not None:
         begins.stores.write(folder / STORE, whole_files=made.config.spill_store != "log")
         _fill(sink, begins.past, made.passing)
+    at_work = ExitStack()
+    at_work.enter_context(locked(folder / STORE, alone=True))
     names = (COORDINATOR, *placement.processes)
     ports = {name: services.launcher.listen(full_name(run, name)) for name in names}
     through = proxied(scenario, placement)
@@ -100,7 +107,7 @@ def opened(
         routes=_routes(services, placement, ports, through),
         felt=frozenset(through),
     )
-    return Opened(services=services, placement=placement, config=config)
+    return Opened(services=services, placement=placement, config=config, at_work=at_work)
 
 
 def points_of(scenario: Scenario) -> frozenset[str]:

@@ -68,15 +68,16 @@ def root_of(folder: Path) -> Path:
 
 @contextmanager
 def locked(root: Path, *, alone: bool) -> Iterator[None]:
-    """No other `cutproof snapshots` changes the directory meanwhile; `alone`: none reads it either.  The lock ends with
-    its process."""
+    """No job runs in the directory and no other `cutproof snapshots` changes it meanwhile; `alone`: none reads it
+    either.  The lock ends with its process.  Raises UsageError if somebody works there."""
     descriptor = os.open(root, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"another `cutproof snapshots` works on {root}; repeat this command when that one has ended"
+                f"a job runs in {root}, or another `cutproof snapshots` works on it;"
+                " repeat this command when that one has ended"
             ) from None
         yield
     finally:
