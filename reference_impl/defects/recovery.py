@@ -74,11 +74,12 @@ class SweepsBeforeLoading(Cleanup):
 
 
 class TrimsUpToTheNewest(Cleanup):
-    """P11: sources discard what they read before the newest checkpoint, whatever older ones are retained."""
+    """P11: sources discard what they read before the newest checkpoint, whatever older ones are retained or pending."""
 
-    def oldest_needed(self, restorable: Sequence[CheckpointId]) -> CheckpointId | None:
-        self.reached = self.reached or len(restorable) > 1
-        return max(restorable, default=None)
+    def oldest_needed(self, restorable: Sequence[CheckpointId], pending: Sequence[CheckpointId]) -> CheckpointId | None:
+        newest = max(restorable, default=None)
+        self.reached = self.reached or newest != super().oldest_needed(restorable, pending)
+        return newest
 
 
 class ForgetsWhatWasNamed(RestoreChoice):

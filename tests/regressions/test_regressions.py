@@ -82,6 +82,14 @@ def test_a_savepoint_keeps_the_file_that_later_checkpoints_refer_to() -> None:
     assert set(savepoint.handles.values()) <= set(history.residue.files)
 
 
+def test_a_savepoint_that_completes_after_newer_checkpoints_can_be_restored() -> None:
+    """Its source trims its log meanwhile, and keeps what the savepoint needs."""
+    result = result_of("a-savepoint-behind-newer-checkpoints-of-a-trimmed-log")
+    completed = [one.checkpoint for one in result.history.completed]
+    assert completed.index(4) < completed.index(1)
+    assert isinstance(result.judgement.verdicts["restorable"], Holds)
+
+
 @pytest.mark.parametrize("name", ["readers-that-had-finished", "drained-at-rest-and-resumed"])
 def test_a_job_that_nothing_ends_comes_to_rest(name: str) -> None:
     history = result_of(name).history

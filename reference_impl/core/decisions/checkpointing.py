@@ -144,9 +144,10 @@ class Cleanup(Part):
         own = [snapshot for snapshot in retained if self.owns(snapshot, claims)]
         return own[: max(0, len(own) - keep)]
 
-    def oldest_needed(self, restorable: Sequence[CheckpointId]) -> CheckpointId | None:
-        """The oldest of the checkpoints that may be restored: sources may discard what lies before it (ABS-15)."""
-        return min(restorable, default=None)
+    def oldest_needed(self, restorable: Sequence[CheckpointId], pending: Sequence[CheckpointId]) -> CheckpointId | None:
+        """The oldest of the checkpoints that may be restored, now or once they are complete: sources may discard what
+        lies before it (ABS-15).  A `pending` savepoint may be older than every complete checkpoint."""
+        return min((*restorable, *pending), default=None)
 
     def may_be_deleted(self, snapshot: CheckpointId, restored: CheckpointId | None) -> bool:
         """Whether a user may delete a snapshot: any but the one that would be `restored` after a failure (SNAP-3)."""

@@ -130,8 +130,9 @@ class CompletedCheckpointStore:
 
     @property
     def oldest(self) -> CheckpointId | None:
-        """The oldest checkpoint whose input the sources' logs have to keep."""
-        return self._parts.cleanup.oldest_needed([one.checkpoint for one in self.all_and_stored])
+        """The oldest checkpoint whose input the sources' logs have to keep; a pending one may still complete."""
+        restorable = [one.checkpoint for one in self.all_and_stored]
+        return self._parts.cleanup.oldest_needed(restorable, tuple(self._under_way.pending))
 
     @property
     def logs_from(self) -> CheckpointId | None:

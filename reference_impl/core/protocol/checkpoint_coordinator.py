@@ -73,7 +73,7 @@ class Completed(Protocol):
 
     @property
     def oldest(self) -> CheckpointId | None:
-        """The oldest one whose input the sources' logs have to keep (ABS-15)."""
+        """The oldest one whose input the sources' logs have to keep, pending ones included (ABS-15)."""
         ...
 
     @property

@@ -92,7 +92,7 @@ class LogTrimming(Protocol):
         ...
 
     def complete(self, oldest: CheckpointId | None) -> list[Effect]:
-        """A checkpoint is complete; `oldest` is the oldest one that may be restored."""
+        """A checkpoint is complete; `oldest` is the oldest one that may be restored, now or once it is complete."""
         ...
 
 

@@ -144,7 +144,7 @@ class Trigger(Control, kw_only=True, tag="trigger"):
 class Complete(Control, kw_only=True, tag="complete"):
     """The checkpoint is complete: commit what was sealed for it or an older one.
 
-    `oldest` is the oldest snapshot that may still be restored: nothing before it is needed.
+    `oldest` is the oldest snapshot that may still be restored, now or once it is complete: nothing before it is needed.
     """
 
     checkpoint: CheckpointId

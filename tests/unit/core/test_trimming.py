@@ -79,3 +79,24 @@ def test_the_coordinator_states_which_snapshot_is_the_oldest() -> None:
         {message.oldest for _, message in sent_to_tasks(Complete, job.checkpoint(number))} for number in (1, 2, 3)
     ]
     assert oldest == [{1}, {1}, {2}]
+
+
+def test_a_pending_savepoint_holds_trimming_back() -> None:
+    """Whether it still awaits an acknowledgement or its record is being stored, until it is complete or given up."""
+    job = CoordinatorRig(retained_checkpoints=1).up()
+    job.command("savepoint")
+    job.saved()
+    pending = {message.oldest for _, message in sent_to_tasks(Complete, job.checkpoint(2))}
+    job.ack(1)
+    being_stored = {message.oldest for _, message in sent_to_tasks(Complete, job.checkpoint(3))}
+    assert (pending, being_stored) == ({1}, {1})
+    job.store_fails(1)
+    assert {message.oldest for _, message in sent_to_tasks(Complete, job.checkpoint(4))} == {4}
+
+
+def test_a_savepoint_that_was_given_up_holds_nothing_back() -> None:
+    job = CoordinatorRig(retained_checkpoints=1).up()
+    job.command("savepoint")
+    job.saved()
+    job.decline(1)
+    assert {message.oldest for _, message in sent_to_tasks(Complete, job.checkpoint(2))} == {2}
