@@ -30,7 +30,7 @@ from ...scenario.model import Fork, Savepoint, Scenario, StopWithSavepoint
 from ...scenario.reading import bytes_of
 from ...scenario.recorded import read_recorded
 from ..orchestrator.evidence import EVIDENCE, kept
-from ..subjects.past import Past, last_layout, past_of
+from ..subjects.past import Past, past_of
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, Directory, locked, root_of, said
 
 RUN, SCENARIO, HISTORY = "run", "scenario.json", "history.json"
@@ -175,7 +175,7 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
         for one in before[1].completed
         if one.savepoint and one.checkpoint < number and one.checkpoint not in directory.records
     ]
-    _demand_layout(before[0], scenario, record.job, folder)
+    _demand_layout(before[0], scenario, folder)
     past = past_of(_without_names(before[0], scenario), before[1], number, scenario, gone)
     return Beginning(scenario=scenario, past=past, stores=stores)
 
@@ -200,10 +200,10 @@ def _demand_fitting(before: Scenario, scenario: Scenario, folder: Path) -> None:
         raise UsageError("a run that begins from a snapshot has no command fork; leave it out")
 
 
-def _demand_layout(before: Scenario, scenario: Scenario, job: int, folder: Path) -> None:
+def _demand_layout(before: Scenario, scenario: Scenario, folder: Path) -> None:
     """Raise UsageError if more than the parallelism differs."""
     was, wanted = before.topology, scenario.topology
-    if last_layout(before, job).keys() != wanted.parallelism.keys() or was.edges != wanted.edges:
+    if was.parallelism.keys() != wanted.parallelism.keys() or was.edges != wanted.edges:
         raise UsageError(f"topology.edges differ from those of the run that {folder} is of; only parallelism may")
     if was.key_groups != wanted.key_groups:
         raise UsageError(

@@ -16,7 +16,8 @@ import msgspec
 
 from ....faults.plan import AtTime
 from ....properties.model import history as h
-from ....properties.reconstruct.layouts import rescaled
+from ....properties.reconstruct.commands import Commands
+from ....properties.reconstruct.layouts import layouts
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
@@ -35,7 +36,6 @@ from ....reference_impl.core.vocabulary.transactions import (
 )
 from ....reference_impl.driver.ports import External
 from ...runtime.exit_codes import HarnessFailed
-from ...scenario.layout import topologies_of
 from ...scenario.model import AnyCommand, Cancel, DeleteSnapshot, Resume, Scenario, kind_of
 from .cutting import answers, cut_run, up_to
 from .translation import identity
@@ -185,8 +185,8 @@ def past_of(
     """
     cut = up_to(history, checkpoint)
     snapshot = next(one for one in cut.completed if one.checkpoint == checkpoint)
-    layouts = topologies_of(before)
-    layout = layouts[min(snapshot.job, len(layouts)) - 1]
+    # the history says with which parallelism that job ran: a resume of the scenario may never have been carried out
+    layout = layouts(before.topology, range(1, snapshot.job + 1), Commands(history))[snapshot.job]
     wanted = scenario.topology.parallelism
     changed = {name: wanted[name] for name, number in layout.parallelism.items() if wanted[name] != number}
     cut.journal = [one for one in cut.journal if not _came_later(one, snapshot.job)]
@@ -209,7 +209,7 @@ def past_of(
     return Past(
         scenario=msgspec.structs.replace(
             scenario,
-            topology=layouts[0],
+            topology=before.topology,
             commands=(
                 *before.commands,
                 *between,
@@ -294,9 +294,3 @@ def _without_times(history: h.History) -> None:
         run.read_at, run.advanced_at = [], []
     for channel in history.channels:
         channel.idle_at = []
-
-
-def last_layout(scenario: Scenario, job: int) -> dict[str, int]:
-    """The parallelism of each operator in one of a scenario's jobs."""
-    layouts = topologies_of(scenario)
-    return rescaled(layouts[min(job, len(layouts)) - 1], {}).parallelism

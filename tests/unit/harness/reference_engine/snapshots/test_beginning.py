@@ -93,6 +93,21 @@ def test_each_snapshot_may_be_the_one_even_twice_and_at_another_parallelism(kept
     assert tree(kept) == before
 
 
+def test_a_resume_that_never_came_widens_no_job(tmp_path: Path) -> None:
+    """The job before ends without the stop, so its second job does not run; the job after it is as wide as planned."""
+    wide = job(60, *(node.operator for node in unstopped().workload.nodes), width=2).topology
+    stop = replace(STOP[1], trigger=AtPoint(point="checkpoint-completed", occurrence=999))
+    resume = Resume(trigger=AtTime(at_us=0), parallelism=dict.fromkeys(wide.parallelism, 2))
+    left(tmp_path / "first", SimulatedSubject(), replace(unstopped(), commands=(stop, resume)))
+    middle = SimulatedSubject()
+    middle.leave_in(tmp_path / "second")
+    assert_it_holds(begun(tmp_path / "first", middle, unstopped(), str(min(Directory(tmp_path / "first").records))))
+    result = begun(tmp_path / "second", SimulatedSubject(), replace(unstopped(), topology=wide))
+    assert_it_holds(result)
+    issued = journal(CommandIssued, result.history)[-1]
+    assert issued.parallelism == {name: 2 for name, number in unstopped().topology.parallelism.items() if number != 2}
+
+
 def test_a_run_that_began_from_a_snapshot_leaves_its_own(kept: Path, tmp_path: Path) -> None:
     """Three runs are one history; its numbers of commands are those of one scenario."""
     middle, last = SimulatedSubject(), SimulatedSubject()
