@@ -359,13 +359,15 @@ class CoordinatorProcessWorld(ProcessWorld):
     # -- what the harness asks ---------------------------------------------------------------
 
     def _issue(self, order: Issue) -> None:
-        self.observer.saw(o.CommandIssued(order.command, order.kind, order.drain, format=order.format))
+        self.observer.saw(
+            o.CommandIssued(order.command, order.kind, order.drain, snapshot=order.snapshot, format=order.format)
+        )
         if order.job < self.job_number:
             self.command_returned(Return(order.command, cause=JobHasEnded()))
         elif order.job > self.job_number or self.runner_now is None:
             return  # this process has just started, and does not know the job yet
         elif self.points.reach("savepoint-requested", None, "before", self.runner_now):
-            self.runner_now.feed(Commanded(order.command, order.kind, order.drain, order.format))
+            self.runner_now.feed(Commanded(order.command, order.kind, order.drain, order.format, order.snapshot))
             self.points.reach("savepoint-requested", None, "after", self.runner_now)
 
     def _meddle(self, order: Meddle) -> None:

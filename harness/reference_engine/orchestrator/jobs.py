@@ -13,7 +13,7 @@ from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.disk.logs import DiskLogs
 from ....reference_impl.processes.network.frames import Ended, Returned, Submit, TakeOver
 from ...scenario.model import Resume, Scenario
-from ...scenario.snapshots import CLAIMED, named
+from ...scenario.snapshots import CLAIMED, named, saved_as
 from ..snapshots.beginning import Beginning
 from .context import Context
 from .processes import Member
@@ -154,6 +154,12 @@ class Jobs:
         )
         self.submit(initial, other if claimed is None else snapshot, recall=self._memory)
         journal.saw(o.command_returned(number, snapshot, None))
+
+    def to_delete(self, snapshot: str) -> CheckpointId | None:
+        """The snapshot that a user means.  A savepoint may be gone by then: a user may repeat the command."""
+        found = named(snapshot, self.retained(), self._scenario, self._answers)
+        meant = found[0] if found else saved_as(snapshot, self._scenario, self._answers)
+        return CheckpointId(meant) if meant is not None else None
 
     def retained(self) -> list[int]:
         """The checkpoints that the last job or its user retains."""

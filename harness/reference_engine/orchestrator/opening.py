@@ -38,7 +38,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     services: Services
     placement: Placement
     config: RunConfig
-    at_work: ExitStack
+    at_work: ExitStack = msgspec.field(default_factory=ExitStack)
     """what tells others that a job runs in the directory of its snapshots"""
 
     def close(self) -> None:

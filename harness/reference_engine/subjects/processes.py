@@ -72,7 +72,7 @@ class ProcessesSubject:
         not_ours = {"kill-database"} if os.environ.get(postgres.DSN_VARIABLE) else set()
         return Capabilities(
             faults=frozenset(KINDS) - not_ours,
-            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume"}),
             operators=frozenset(OPERATORS),
             sources=frozenset(SOURCES),
             rescales=True,

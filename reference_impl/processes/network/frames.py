@@ -283,6 +283,8 @@ class Issue(Frame):
     kind: CommandKind
     drain: bool
     format: str = ""
+    snapshot: CheckpointId | None = None
+    """the one that is to be deleted"""
 
 
 class Submit(Frame):

@@ -11,7 +11,7 @@ from .....reference_impl import observed as o
 from .....reference_impl.core.vocabulary.causes import NoCoordinator
 from .....reference_impl.core.vocabulary.events import CommandKind
 from .....reference_impl.processes.network.frames import Issue
-from ....scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, format_of, kind_of
+from ....scenario.model import AnyCommand, DeleteSnapshot, Resume, Scenario, StopWithSavepoint, format_of, kind_of
 from ..context import Context
 from ..jobs import Jobs
 from ..layout import COORDINATOR
@@ -55,14 +55,17 @@ class Steering:
         def act() -> None:
             if self._jobs.is_over:
                 return
+            snapshot = self._jobs.to_delete(command.snapshot) if isinstance(command, DeleteSnapshot) else None
+            if isinstance(command, DeleteSnapshot) and snapshot is None:
+                return  # there is none of that name yet
             self._unapplied.pop(name, None)
             context = self._context
-            context.journal.saw(o.CommandIssued(number, kind, drain, format=how))
+            context.journal.saw(o.CommandIssued(number, kind, drain, snapshot=snapshot, format=how))
             member = context.processes.current(COORDINATOR)
             if member is None or not context.facts.coordinator_lives:
                 context.journal.saw(o.command_returned(number, None, NoCoordinator()))
             else:
-                member.send(Issue(context.clock.tick(), self._jobs.number, number, kind, drain, how))
+                member.send(Issue(context.clock.tick(), self._jobs.number, number, kind, drain, how, snapshot))
 
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self._context.after_real(0, act)
