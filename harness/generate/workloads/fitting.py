@@ -69,9 +69,6 @@ def fitted(engine: Engine, capabilities: Capabilities) -> Engine:
         state_backend=_one_of("state_backends", engine.state_backend, capabilities.state_backends),
         snapshot_mode=_one_of("snapshot_modes", engine.snapshot_mode, capabilities.snapshot_modes),
         snapshot_store=_one_of("snapshot_stores", engine.snapshot_store, capabilities.snapshot_stores),
-        snapshot_format=engine.snapshot_format
-        if engine.snapshot_format in capabilities.snapshot_formats
-        else "canonical",
         concurrent_checkpoints=engine.concurrent_checkpoints if knows_concurrent else 1,
         checkpoints_after_finish=engine.checkpoints_after_finish or not capabilities.final_checkpoint_alone,
         pooled_ids=engine.pooled_ids and capabilities.pooled_ids and _commits_itself(engine),
@@ -79,7 +76,12 @@ def fitted(engine: Engine, capabilities: Capabilities) -> Engine:
         local_channels=engine.local_channels and capabilities.local_channels,
         two_phase=engine.two_phase if capabilities.two_phase else (),
     )
-    return replace(engine, failover=_failover(engine, capabilities))
+    has_files = engine.snapshot_store == "files" and engine.snapshot_format in capabilities.snapshot_formats
+    return replace(
+        engine,
+        snapshot_format=engine.snapshot_format if has_files else "canonical",
+        failover=_failover(engine, capabilities),
+    )
 
 
 def _promised(engine: Engine, capabilities: Capabilities) -> Engine:
