@@ -221,6 +221,13 @@ def test_the_last_states_in_records_that_were_listed_are_known() -> None:
 # -- from where on input and logs are needed -----------------------------------------------
 
 
+def test_the_input_of_sources_is_needed_from_the_oldest_on_also_of_one_that_is_being_stored() -> None:
+    assert store().oldest is None
+    retained = own(3, savepoint=True), own(4)
+    assert store(*retained).oldest == 3
+    assert store(*retained, under_way=being_stored(own(2), own(5))).oldest == 2
+
+
 def test_the_logs_of_persistent_channels_are_needed_from_the_oldest_checkpoint_on_and_not_for_a_savepoint() -> None:
     settings = {"alignment": "unaligned", "spilling": "continuous"}
     retained = own(1, savepoint=True), own(3)
