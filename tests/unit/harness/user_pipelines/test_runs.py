@@ -350,7 +350,7 @@ def test_a_kill_may_hit_what_listens_at_a_port(tmp_path: Path, command: str) -> 
 
 def test_a_kill_at_a_port_waits_until_something_listens_there(tmp_path: Path) -> None:
     one = subject(tmp_path, ("[run]", '[run]\nport = "{port1}"'))
-    history = ran(one, killed_at(one, "halfway", records=16)).history
+    history = ran(one, killed_at(one, "halfway")).history
     why_not = "no process of the run listened at the port of pipeline when it was due"
     assert history.unapplied == [f"kill-node, halfway ({why_not})"]
 
