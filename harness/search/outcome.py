@@ -43,7 +43,7 @@ class Commanded(Value, frozen=True, kw_only=True):
     drain: bool = False
 
 
-class PartRestarted(Value, frozen=True, kw_only=True):
+class RegionRestarted(Value, frozen=True, kw_only=True):
     """The tasks that restarted, and why: failover of their region, or local recovery."""
 
     failover: str
@@ -76,7 +76,7 @@ class Measured(Value, frozen=True, kw_only=True):
     """the snapshot targets that it hit"""
     unapplied: tuple[str, ...] = ()
     foreign_connections: int = 0
-    restarts: tuple[PartRestarted, ...] = ()
+    restarts: tuple[RegionRestarted, ...] = ()
     """recoveries during which the other tasks went on"""
     checkpoint_durations_us: tuple[int, ...] = ()
     recovery_times_us: tuple[int, ...] = ()
@@ -238,7 +238,7 @@ def measure(scenario: Scenario, history: History) -> Measured:
         unapplied=tuple(history.unapplied),
         foreign_connections=history.foreign_connections,
         restarts=tuple(
-            PartRestarted(failover="local" if began.in_place else "region", tasks=tuple(began.tasks))
+            RegionRestarted(failover="local" if began.in_place else "region", tasks=tuple(began.tasks))
             for _, began in recovered
             if began is not None and began.tasks
         ),
