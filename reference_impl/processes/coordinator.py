@@ -345,7 +345,7 @@ class CoordinatorProcessWorld(ProcessWorld):
             machine.newest_attempt,
             NAMES[type(machine.stage)],
             machine.is_ending,
-            machine.has_checkpoint_under_way,
+            machine.has_checkpoint_under_way or self.records.is_deleting,
             int(newest.checkpoint) if newest is not None else 0,
             _numbers(machine.retained),
         )

@@ -69,6 +69,8 @@ class Records:
         self.arms = arms
         self._tries: dict[tuple[CheckpointId | None, tuple[Handle, ...]], int] = {}
         """of deletes that failed: how often in a row"""
+        self.is_deleting = False
+        """files are deleted one by one, and some are still there"""
 
     def save_job(self, runner: RecordWriter, effect: SaveJob) -> None:
         runner.later(self.world.settings.control_latency_us // 2, self._job_saved, effect)
@@ -132,10 +134,12 @@ class Records:
         if self.world.points.watched.isdisjoint(DELETION_POINTS):
             self._delete(runner, effect.checkpoint, names)
             return
+        self.is_deleting = True
         if effect.checkpoint is not None:
             self._step_by_step(runner, "snapshot-deleted", effect.checkpoint, ())
         for name in dict.fromkeys(names):
             self._step_by_step(runner, "file-deleted", None, (name,))
+        self.is_deleting = False
 
     def _step_by_step(
         self, runner: RecordWriter, point: str, checkpoint: CheckpointId | None, names: tuple[Handle, ...]

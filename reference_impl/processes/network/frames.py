@@ -177,7 +177,7 @@ class JobFacts(Frame):
     stage: StageName
     is_ending: bool
     under_way: bool
-    """some checkpoint is pending or being stored"""
+    """some checkpoint is pending or being stored, or files of snapshots are being deleted"""
     newest: int
     """the newest complete checkpoint; 0: none"""
     retained: tuple[int, ...]
