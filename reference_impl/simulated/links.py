@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..core.vocabulary.errors import Refused
 from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.inputs import HandOver, InputQueue
 from ..driver.perturbations import Lateness
@@ -41,7 +42,10 @@ class DataChannel(InputQueue):
     def __init__(
         self, name: str, loop: Loop, log: ChannelLog, *, capacity: int, latency: int, late: Lateness | None
     ) -> None:
+        """`latency` in µs; Refused if it is negative: an arrival before all times is that of a restored element."""
         super().__init__()
+        if latency < 0:
+            raise Refused(f"the channel {name} has a latency of {latency} µs; it can be 0 or more")
         self.name = name
         self.capacity = capacity
         self.log = log

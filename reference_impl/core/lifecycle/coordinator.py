@@ -31,7 +31,7 @@ from ..vocabulary.causes import (
 )
 from ..vocabulary.effects import Effect, Return
 from ..vocabulary.ends import JobEnd, Status
-from ..vocabulary.errors import Handlers
+from ..vocabulary.errors import Handlers, Refused
 from ..vocabulary.events import (
     Answered,
     Claims,
@@ -110,8 +110,14 @@ class Coordinator:
         named: CheckpointId | None = None,
         claims: Claims | None = None,
     ) -> None:
+        """Raises Refused for settings that cannot keep what they promise, and for a number below 1."""
         config.check([spec.name for spec in graph.operators if not spec.rewindable])
         check_local(graph, config)
+        if min(job, first_attempt, first_checkpoint) < 1:
+            raise Refused(
+                "jobs, attempts and checkpoints are numbered from 1 on:"
+                f" not job {job}, attempt {first_attempt}, checkpoint {first_checkpoint}"
+            )
         self.job = job
         self.tasks = tuple(task for task, _, _ in graph.tasks())
         self._config = config

@@ -228,6 +228,15 @@ def test_the_input_of_sources_is_needed_from_the_oldest_on_also_of_one_that_is_b
     assert store(*retained, under_way=being_stored(own(2), own(5))).oldest == 2
 
 
+def test_the_input_behind_a_pending_checkpoint_is_needed_too_since_it_may_still_complete() -> None:
+    under_way = UnderWay()
+    under_way.pending[CheckpointId(2)] = Pending(checkpoint=CheckpointId(2), attempt=AttemptId(1), expected=TASKS)
+    completed = store(own(3), under_way=under_way)
+    assert completed.oldest == 2
+    under_way.pending.clear()
+    assert completed.oldest == 3
+
+
 def test_the_logs_of_persistent_channels_are_needed_from_the_oldest_checkpoint_on_and_not_for_a_savepoint() -> None:
     settings = {"alignment": "unaligned", "spilling": "continuous"}
     retained = own(1, savepoint=True), own(3)

@@ -33,6 +33,22 @@ def test_a_coordinator_does_not_start_with_settings_that_are_refused() -> None:
         CoordinatorRig(sink="kitchen")
 
 
+@pytest.mark.parametrize(
+    ("job", "numbers", "refused"),
+    [
+        (0, {}, "not job 0, attempt 1, checkpoint 1"),
+        (-1, {}, "not job -1, attempt 1, checkpoint 1"),
+        (1, {"first_attempt": 0}, "not job 1, attempt 0, checkpoint 1"),
+        (1, {"first_checkpoint": 0}, "not job 1, attempt 1, checkpoint 0"),
+    ],
+)
+def test_jobs_attempts_and_checkpoints_are_numbered_from_one_on(
+    job: int, numbers: dict[str, int], refused: str
+) -> None:
+    with pytest.raises(Refused, match=f"^jobs, attempts and checkpoints are numbered from 1 on: {refused}$"):
+        CoordinatorRig(job=job, coordinator=numbers)
+
+
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
 @pytest.mark.parametrize("sink", ["transactional", "idempotent", "plain"])
 def test_accepted(guarantee: str, sink: str) -> None:

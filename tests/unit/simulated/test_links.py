@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Element, EndOfData, Record
 from cutproof.reference_impl.driver.perturbations import Lateness
 from cutproof.reference_impl.observed import StruckChannel
@@ -33,9 +34,11 @@ class Receiver:
         self.appointments.append(time)
 
 
-def channel(capacity: int = 4, late: Lateness | None = None, loop: Loop | None = None) -> DataChannel:
+def channel(
+    capacity: int = 4, late: Lateness | None = None, loop: Loop | None = None, latency: int = LATENCY
+) -> DataChannel:
     log = SimpleNamespace(sent=[], barriers=[])
-    made = DataChannel("a-0>b-0", loop or Loop(), log, capacity=capacity, latency=LATENCY, late=late)
+    made = DataChannel("a-0>b-0", loop or Loop(), log, capacity=capacity, latency=latency, late=late)
     made.receiver = Receiver()  # type: ignore[assignment]
     return made
 
@@ -62,6 +65,15 @@ def test_first_in_first_out_and_a_latency_later() -> None:
     assert [element for _, element in one.queue] == elements
     assert arrivals(one) == [LATENCY] * 4
     assert one.receiver.appointments == [LATENCY] * 4  # type: ignore[union-attr]
+
+
+def test_a_negative_latency_is_refused() -> None:
+    """An element that arrives before all times counts as restored."""
+    with pytest.raises(Refused, match=r"^the channel a-0>b-0 has a latency of -1 µs; it can be 0 or more$"):
+        channel(latency=-1)
+    one = channel(latency=0)
+    one.push(record(0))
+    assert arrivals(one) == [0]
 
 
 def test_its_log_numbers_records_and_places_barriers_between_them() -> None:
