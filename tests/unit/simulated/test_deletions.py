@@ -226,3 +226,21 @@ def test_a_deletion_is_exercised() -> None:
     scenario, history = _run(EARLY, WISH)
     verdicts = judge(scenario.workload, scenario.topology, history).verdicts
     assert isinstance(verdicts["no-leaks"], Holds)
+
+
+def test_while_files_are_deleted_one_by_one_the_store_says_so() -> None:
+    """A job on processes is not at rest before: some of its files are still there."""
+    kill = KillCoordinator(trigger=AtPoint(point="file-deleted", occurrence=10_000))
+    scenario = job(60, Count(), faults=(kill,), retained_checkpoints=1)
+    one = Run(scenario, Parts(), False)
+    seen: list[bool] = []
+    reach = one.world.points.reach
+
+    def watched(point: str, *words: object) -> bool:
+        seen.extend([one.world.records.is_deleting] if point == "file-deleted" else [])
+        return reach(point, *words)
+
+    one.world.points.reach = watched
+    one.history()
+    assert set(seen) == {True}
+    assert not one.world.records.is_deleting
