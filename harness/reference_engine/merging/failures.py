@@ -236,11 +236,17 @@ class _Judge:
     def _follows(self, at: int, entry: o.TaskFailed) -> bool:
         """Whether a failure is only the effect of another task's failure on a connection.
 
-        The end of a killed or failed task may be reported late.  A cancelled task is often cancelled because of it.
+        The end of a killed or failed task may be reported late.  A cancelled task is often cancelled because of it.  So
+        may the sender have failed later, because the attempt was given up for this failure: where a fault broke the
+        connection, that is the cause.
         """
         cause = cause_of(entry)
-        run = self._of.get((cause.sender, entry.attempt)) if isinstance(cause, ConnectionBroke) else None
+        if not isinstance(cause, ConnectionBroke):
+            return False
+        run = self._of.get((cause.sender, entry.attempt))
         if run is None or run.ended is None or run.how is o.RunEnd.FINISHED:
+            return False
+        if run.how is o.RunEnd.FAILED and run.ended > at and self._broken_by(cause.sender, entry.task, at) is not None:
             return False
         return run.ended <= at + (0 if run.how is o.RunEnd.CANCELLED else LATER_US)
 
@@ -249,7 +255,7 @@ class _Judge:
         run = self._of.get((entry.task, entry.attempt))
         cause = cause_of(entry)
         if isinstance(cause, ConnectionBroke):
-            return faults.breaking(f"{cause.sender}>{entry.task}", at)
+            return self._broken_by(cause.sender, entry.task, at)
         if isinstance(cause, HeartbeatMissed):
             fault = faults.silencing(self._process_of.get(entry.task, ""), at)
             self.starved = self.starved or fault is None
@@ -262,6 +268,10 @@ class _Judge:
                 return expired
             return faults.taking_database(run.began if run is not None else at, at)
         return None
+
+    def _broken_by(self, sender: TaskId, receiver: TaskId, at: int) -> int | None:
+        """The fault that broke the connection between two tasks."""
+        return self._faults.breaking(f"{sender}>{receiver}", at)
 
     # -- processes -------------------------------------------------------------------
 

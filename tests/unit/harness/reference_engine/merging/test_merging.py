@@ -338,6 +338,32 @@ def test_a_connection_that_a_fault_broke_is_that_fault_s(script: Script, channel
     assert failures(script.history()) == [("a-0", 1, fault)]
 
 
+@pytest.mark.parametrize(("channel", "fault"), [("map-0>a-0", CUT), ("*", PROXY)])
+def test_it_is_also_if_the_sender_fails_later_as_its_attempt_is_given_up(
+    script: Script, channel: str, fault: int
+) -> None:
+    script.attempt(1, "a-0")
+    sender = script.run("map-0")
+    script.harness.saw(o.Breaks(fault, channel))
+    script.fails("a-0", BROKE)
+    script.later()
+    script.ends(sender, "map-0", o.RunEnd.FAILED)
+
+    assert failures(script.history()) == [("a-0", 1, fault)]
+
+
+@pytest.mark.parametrize("ended", [o.RunEnd.KILLED, o.RunEnd.FAILED])
+def test_a_sender_that_ended_before_is_the_cause_whatever_faults_there_are(script: Script, ended: o.RunEnd) -> None:
+    script.attempt(1, "a-0")
+    sender = script.run("map-0")
+    script.harness.saw(o.Breaks(PROXY, "*"))
+    script.ends(sender, "map-0", ended)
+    script.later()
+    script.fails("a-0", BROKE)
+
+    assert failures(script.history()) == []
+
+
 def test_a_fault_on_another_channel_or_long_healed_explains_nothing(script: Script) -> None:
     script.attempt(1, "a-0", "map-0")
     script.harness.saw(o.Breaks(PROXY, "*"))
