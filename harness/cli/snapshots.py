@@ -43,7 +43,7 @@ folder of a saved run, or the store in it. A snapshot is named by its number, or
   move SNAPSHOT TARGET  move it with all its files into another directory
   fork SNAPSHOT TARGET  copy it into a new directory, from which a job can begin
 
-No job may run in the directory meanwhile. A command that is interrupted changes nothing or
+The directory of a job that runs is refused. A command that is interrupted changes nothing or
 everything; repeat it. The newest snapshot is neither deleted nor moved."""
 
 EXAMPLES = """\

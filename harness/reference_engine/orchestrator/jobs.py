@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ....faults.plan import AtTime
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.ends import Status
-from ....reference_impl.core.vocabulary.events import CommandKind, CompletedSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.disk.logs import DiskLogs
@@ -15,6 +15,7 @@ from ....reference_impl.processes.network.frames import Ended, Returned, Submit,
 from ...scenario.model import Resume, Scenario
 from ...scenario.snapshots import CLAIMED, named, saved_as
 from ..snapshots.beginning import Beginning
+from ..subjects.translation import resume_issued
 from .context import Context
 from .processes import Member
 
@@ -141,17 +142,7 @@ class Jobs:
         claimed = CLAIMED[command.claim_mode] if snapshot is not None else None
         if snapshot is not None and claimed is not None:
             self._claims[snapshot] = claimed
-        journal.saw(
-            o.CommandIssued(
-                number,
-                CommandKind.RESUME,
-                False,
-                dict(command.parallelism),
-                dict(command.inserted),
-                other,
-                claimed=claimed,
-            )
-        )
+        journal.saw(resume_issued(number, command, other, claimed))
         self.submit(initial, other if claimed is None else snapshot, recall=self._memory)
         journal.saw(o.command_returned(number, snapshot, None))
 

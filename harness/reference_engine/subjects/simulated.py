@@ -63,7 +63,17 @@ from .forks import Forks
 from .recorder import Recorder
 from .residue import residue_of
 from .transitions import TRANSITIONS, TransitionCount
-from .translation import config, dated_inputs, identity, job_graphs, lateness_us, logs, refuse_aims, settings
+from .translation import (
+    config,
+    dated_inputs,
+    identity,
+    job_graphs,
+    lateness_us,
+    logs,
+    refuse_aims,
+    resume_issued,
+    settings,
+)
 
 if TYPE_CHECKING:
     from ..snapshots.beginning import Beginning
@@ -326,17 +336,7 @@ class Run:
             self._resumes.pop(0)
             other = snapshot if command.snapshot != "newest" else None
             claimed = CLAIMED[command.claim_mode] if snapshot is not None else None
-            world.observer.saw(
-                o.CommandIssued(
-                    number,
-                    CommandKind.RESUME,
-                    False,
-                    dict(command.parallelism),
-                    dict(command.inserted),
-                    other,
-                    claimed=claimed,
-                )
-            )
+            world.observer.saw(resume_issued(number, command, other, claimed))
             world.submit(retained, other if claimed is None else snapshot, claimed)
             world.observer.saw(o.command_returned(number, snapshot, None))
 

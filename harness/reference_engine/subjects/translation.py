@@ -14,11 +14,14 @@ from ....faults.plan import AtAim
 from ....properties.model import workload as described
 from ....properties.model.stages import COMMITTERS
 from ....properties.model.workload import SINK, Topology, Workload
+from ....reference_impl import observed as o
 from ....reference_impl.core.job.config import Config
 from ....reference_impl.core.job.split_log import SplitLog
 from ....reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ....reference_impl.core.operators import broadcast, bursts, folding, holding, retractions, windows
 from ....reference_impl.core.operators import operators as engine
+from ....reference_impl.core.vocabulary.events import CommandKind
+from ....reference_impl.core.vocabulary.ids import CheckpointId
 from ....reference_impl.driver.settings import Settings
 from ...scenario.bounds import LIMIT_STEPS
 from ...scenario.model import Engine, Resume, Scenario
@@ -330,3 +333,16 @@ def _healing_us(scenario: Scenario) -> int:
         + late
     )
     return 500_000 + healing + late + troubles * each
+
+
+def resume_issued(number: int, command: Resume, snapshot: CheckpointId | None, claimed: bool | None) -> o.CommandIssued:
+    """What a user's command to resume a job says; `snapshot`: another than the newest, `claimed`: as in `Claims`."""
+    return o.CommandIssued(
+        number,
+        CommandKind.RESUME,
+        False,
+        dict(command.parallelism),
+        dict(command.inserted),
+        snapshot,
+        claimed=claimed,
+    )

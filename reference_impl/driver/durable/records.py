@@ -134,12 +134,12 @@ class Records:
         if self.world.points.watched.isdisjoint(DELETION_POINTS):
             self._delete(runner, effect.checkpoint, names)
             return
-        self.is_deleting = True
+        was_deleting, self.is_deleting = self.is_deleting, True  # a delete that fails is tried again within this one
         if effect.checkpoint is not None:
             self._step_by_step(runner, "snapshot-deleted", effect.checkpoint, ())
         for name in dict.fromkeys(names):
             self._step_by_step(runner, "file-deleted", None, (name,))
-        self.is_deleting = False
+        self.is_deleting = was_deleting
 
     def _step_by_step(
         self, runner: RecordWriter, point: str, checkpoint: CheckpointId | None, names: tuple[Handle, ...]
