@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask
+from cutproof.faults.plan import AtPoint, AtRest, AtTime, FailWrite, KillCoordinator, KillTask
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Cancel, DeleteSnapshot, Fork, Resume, Savepoint, Scenario
 from cutproof.properties.invariants.judge import judge
@@ -228,10 +228,14 @@ def test_a_deletion_is_exercised() -> None:
     assert isinstance(verdicts["no-leaks"], Holds)
 
 
-def test_while_files_are_deleted_one_by_one_the_store_says_so() -> None:
+FAILING = FailWrite(trigger=AtTime(at_us=0), task=None, what="delete-file")
+
+
+@pytest.mark.parametrize("faults", [(), (FAILING,)], ids=["at once", "one delete fails and is tried again"])
+def test_while_files_are_deleted_one_by_one_the_store_says_so(faults: tuple[object, ...]) -> None:
     """A job on processes is not at rest before: some of its files are still there."""
     kill = KillCoordinator(trigger=AtPoint(point="file-deleted", occurrence=10_000))
-    scenario = job(60, Count(), faults=(kill,), retained_checkpoints=1)
+    scenario = job(60, Count(), faults=(kill, *faults), retained_checkpoints=1)
     one = Run(scenario, Parts(), False)
     seen: list[bool] = []
     reach = one.world.points.reach
