@@ -31,7 +31,7 @@ from ..scenario.model import Scenario
 from ..subject.abilities import is_promised, usable
 from ..subject.port import Capabilities
 from .snapshot_targets import (
-    STORE_FAULTS,
+    FAIL_COMMIT,
     SnapshotTarget,
     all_snapshot_targets,
     possible_snapshot_targets,
@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
         name="no transactions",
         reason="at-most-once is refused with any sink but a plain one, so no transaction is begun or committed",
         forbids=lambda target: (
-            target.alignment == "none" and (target.point in TRANSACTION_POINTS or target.fault in STORE_FAULTS)
+            target.alignment == "none" and (target.point in TRANSACTION_POINTS or target.fault == FAIL_COMMIT)
         ),
     ),
     Rule(
@@ -183,7 +183,7 @@ def _is_asked(target: CoverageTarget, capabilities: Capabilities) -> bool:
         return False
     if target.point in DELETION_POINTS and "delete-snapshot" not in capabilities.commands:
         return False
-    at_once, commits = target.point == "row-written", target.point in TRANSACTION_POINTS or target.fault in STORE_FAULTS
+    at_once, commits = target.point == "row-written", target.point in TRANSACTION_POINTS or target.fault == FAIL_COMMIT
     if at_once and commits:  # needs an operator that commits in front of a sink that does not: few engines have one
         return False
     if at_once:

@@ -40,7 +40,8 @@ from ..subject.port import Capabilities
 
 KEYED_NAMES: frozenset[str] = frozenset(str(kind.__struct_config__.tag) for kind in KEYED if kind is not Tally)
 """the operators that keep state by key"""
-STORE_FAULTS: frozenset[str] = frozenset({"fail-commit", "kill-database"})
+FAIL_COMMIT = "fail-commit"
+"""the fault that needs a commit; a database that is killed hurts a plain sink that writes to it too"""
 
 
 class SnapshotTarget(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -124,9 +125,9 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         ),
     ),
     SnapshotRule(
-        name="no store",
-        reason="a fault of the external store needs a transactional sink",
-        forbids=lambda target, capabilities: target.fault in STORE_FAULTS and "transactional" not in capabilities.sinks,
+        name="no commits",
+        reason="a commit that fails needs a transactional sink",
+        forbids=lambda target, capabilities: target.fault == FAIL_COMMIT and "transactional" not in capabilities.sinks,
     ),
 )
 

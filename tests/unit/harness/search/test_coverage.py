@@ -24,10 +24,10 @@ from cutproof.harness.scenario.model import AnyCommand, Cancel, Engine, Resume, 
 from cutproof.harness.search.coverage import (
     CHECKPOINT_POINTS,
     ENDINGS,
+    FAIL_COMMIT,
     MODES,
     RULES,
     SNAPSHOT_FAULTS,
-    STORE_FAULTS,
     TRANSACTION_POINTS,
     CoverageTally,
     CoverageTarget,
@@ -172,9 +172,25 @@ def test_the_rules_speak_of_at_most_once_alone() -> None:
     both_sinks = 1
     assert len(with_barriers) == (len(MODES) - 1) * len(ENDINGS) * (len(POINTS) * len(COMMON_KINDS) - both_sinks)
     points = len(POINTS) - len(CHECKPOINT_POINTS | TRANSACTION_POINTS)
-    kinds = len(set(COMMON_KINDS) - SNAPSHOT_FAULTS - STORE_FAULTS)
+    kinds = len(set(COMMON_KINDS) - SNAPSHOT_FAULTS - {FAIL_COMMIT})
     raises_at_the_end = 1
     assert len(possible) - len(with_barriers) == 3 * (points * kinds - raises_at_the_end)
+
+
+def test_a_database_is_killed_under_a_plain_sink_too() -> None:
+    """At-most-once has no transactions, but its plain sink may write to the database that dies."""
+    killed = CoverageTarget(alignment="none", ending="finished", point="row-written", fault="kill-database")
+    assert rule_against(killed) is None
+    plain = Capabilities(
+        faults=frozenset({"kill-database", "fail-commit"}),
+        guarantees=frozenset({"at-most-once"}),
+        sinks=frozenset({"plain"}),
+    )
+    assert killed in possible_targets(plain)
+    assert {target.fault for target in possible_targets(plain)} == {"kill-database"}
+    tally = CoverageTally()
+    tally.add([killed], 1)
+    assert tally.contradictions() == []
 
 
 def test_what_a_subject_cannot_is_not_asked_of_it() -> None:

@@ -173,7 +173,7 @@ def test_the_simulated_engine_can_hit_every_combination() -> None:
         ("no choice of a snapshot", {"resumes_older": False}),
         ("no choice of a snapshot", {"commands": frozenset({"cancel", "resume"})}),
         ("no claims", {"claims_snapshots": False}),
-        ("no store", {"sinks": frozenset({"plain"})}),
+        ("no commits", {"sinks": frozenset({"plain"})}),
     ],
 )
 def test_each_rule_excludes_what_a_subject_cannot_do(rule: str, changes: dict[str, object]) -> None:
