@@ -22,7 +22,7 @@ from cutproof.reference_impl.core.backends.keyed_state import KeyedState
 from cutproof.reference_impl.core.backends.layouts import PAIR
 from cutproof.reference_impl.core.backends.lsm import Limits, LsmState
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.snapshot_files import SnapshotFiles
+from cutproof.reference_impl.core.extensions.snapshots.snapshot_files import SnapshotFiles
 from cutproof.reference_impl.core.vocabulary.formats import CANONICAL, INCREMENTAL, NATIVE, Format
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.state import Snapshot, TaskState, without_keyed_state

@@ -9,7 +9,7 @@ import msgspec
 from ..core.backends.opening import Opener, open_state
 from ..core.decisions.parts import Parts
 from ..core.extensions.building import TaskBuilder
-from ..core.extensions.direct_sink import Identity
+from ..core.extensions.sinks.direct_sink import Identity
 from ..core.job.config import Config
 from ..core.job.routing import Output
 from ..core.job.split_log import SplitLog

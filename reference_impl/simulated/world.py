@@ -12,7 +12,7 @@ import msgspec
 
 from .. import observed as o
 from ..core.decisions.parts import Parts
-from ..core.extensions.direct_sink import Identity
+from ..core.extensions.sinks.direct_sink import Identity
 from ..core.job.config import Config
 from ..core.job.split_log import SplitLog
 from ..core.job.topology import JobGraph

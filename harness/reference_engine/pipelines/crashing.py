@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from ....reference_impl.core.extensions.spilling import ALIGNED, Way
+from ....reference_impl.core.extensions.in_flight_data.spilling import ALIGNED, Way
 from ....reference_impl.simulated.pipelines.plan import MB, Pipeline
 from .measures import MINUTE, SECOND, WAYS, fed, pressed
 from .run import PipelineRun, measured

@@ -13,7 +13,7 @@ from statistics import fmean, pstdev
 import msgspec
 from msgspec.structs import replace
 
-from ....reference_impl.core.extensions.spilling import (
+from ....reference_impl.core.extensions.in_flight_data.spilling import (
     ALIGNED,
     AT_ONCE,
     CONTINUOUS,

@@ -15,7 +15,7 @@ from ....properties.model import history as h
 from ....properties.reconstruct.layouts import rescaled
 from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
-from ....reference_impl.core.extensions.direct_sink import Identity
+from ....reference_impl.core.extensions.sinks.direct_sink import Identity
 from ....reference_impl.core.job.config import Config
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.driver.perturbations import Perturbations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from ....properties.semantics.user_functions import user_nodes
-from ....reference_impl.core.extensions.direct_sink import Identity
+from ....reference_impl.core.extensions.sinks.direct_sink import Identity
 from ....reference_impl.core.job.config import Config
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.machines import Job

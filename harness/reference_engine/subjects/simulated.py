@@ -16,8 +16,8 @@ from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import History
 from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
-from ....reference_impl.core.extensions.direct_sink import Identity
 from ....reference_impl.core.extensions.local_recovery import check as check_local
+from ....reference_impl.core.extensions.sinks.direct_sink import Identity
 from ....reference_impl.core.job.config import Config
 from ....reference_impl.core.job.topology import JobGraph
 from ....reference_impl.core.vocabulary.ends import Status

@@ -15,19 +15,19 @@ from ..operators.operators import Operator
 from ..protocol.input_task import InputTask, Work
 from ..protocol.sink import TransactionalSink
 from ..protocol.source import SourceTask
-from .committing import Committer, CommitterBehind, GlobalCommitter
-from .direct_sink import DirectSink, Identity
 from .event_time import InputEventTime, SourceEventTime, TimedWork
 from .filed_work import FiledWork
-from .log_trimming import LogTrimming
+from .in_flight_data.persistent import Ledger
+from .in_flight_data.unaligned import Unaligned
 from .operator_work import OperatorWork
-from .persistent import Ledger
-from .reading import Reading
-from .snapshot_files import SnapshotFiles
-from .split_reader import SplitReader
-from .store_requests import Requests
-from .transaction_names import NewNames, PooledIds
-from .unaligned import Unaligned
+from .sinks.committing import Committer, CommitterBehind, GlobalCommitter
+from .sinks.direct_sink import DirectSink, Identity
+from .sinks.store_requests import Requests
+from .sinks.transaction_names import NewNames, PooledIds
+from .snapshots.reading import Reading
+from .snapshots.snapshot_files import SnapshotFiles
+from .sources.log_trimming import LogTrimming
+from .sources.split_reader import SplitReader
 
 
 class TaskBuilder:

@@ -28,7 +28,7 @@ from ..job.topology import JobGraph, OperatorSpec
 from ..vocabulary.errors import Refused
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Element, EndOfData, EndOfPartition
-from .persistent import IN_FLIGHT_KINDS
+from .in_flight_data.persistent import IN_FLIGHT_KINDS
 
 ENDS: Mapping[type, End] = {EndOfData: End.DATA, EndOfPartition: End.PARTITION}
 """The elements that are ends."""

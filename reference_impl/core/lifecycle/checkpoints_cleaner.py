@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..decisions.parts import Parts
-from ..extensions.shared_files import SharedFiles
+from ..extensions.snapshots.shared_files import SharedFiles
 from ..job.config import Config
 from ..protocol.checkpoints import Pending, UnderWay
 from ..vocabulary.effects import ClearLogs, Discard, Effect

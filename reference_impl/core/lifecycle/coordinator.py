@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..decisions.parts import Parts
-from ..extensions.barrier_options import BarrierOptions
-from ..extensions.enumerator import SplitAssignment
+from ..extensions.in_flight_data.barrier_options import BarrierOptions
 from ..extensions.local_recovery import check as check_local
-from ..extensions.shared_files import SharedFiles
+from ..extensions.snapshots.shared_files import SharedFiles
+from ..extensions.sources.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.attempts import Attempts

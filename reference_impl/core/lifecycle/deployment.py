@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..decisions.compatibility import layout_of
-from ..extensions.rescaled_deployment import deployment_from, with_unions
+from ..extensions.rescaling.rescaled_deployment import deployment_from, with_unions
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..vocabulary.effects import Effect, SendToTask

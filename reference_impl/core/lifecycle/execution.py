@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..decisions.parts import Parts
-from ..extensions.enumerator import SplitAssignment
+from ..extensions.sources.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.attempts import Attempts

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from ... import observed as o
-from ...core.extensions.in_flight import pack
+from ...core.extensions.in_flight_data.in_flight import pack
 from ...core.vocabulary.causes import FlushTorn, LogUnusable
 from ...core.vocabulary.effects import AppendToLog, ClearLogs, Fetch, Sync, TrimLog
 from ...core.vocabulary.errors import CorruptSnapshot, EngineError

@@ -6,7 +6,7 @@ from collections import deque
 
 import msgspec
 
-from ...core.extensions.spilling import ChannelSpilling, Copy
+from ...core.extensions.in_flight_data.spilling import ChannelSpilling, Copy
 from .plan import Stage
 from .spill_store import Content, Pace, Read, SpillStore
 

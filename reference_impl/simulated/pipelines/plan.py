@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...core.extensions.spilling import ALIGNED, Way
+from ...core.extensions.in_flight_data.spilling import ALIGNED, Way
 
 MB = 1_000_000
 """bytes; rates are in bytes a second, times in whole µs"""

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from ...core.extensions.spilling import Copy
+from ...core.extensions.in_flight_data.spilling import Copy
 from ..loop import Loop
 from .plan import Device
 

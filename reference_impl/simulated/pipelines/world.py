@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ...core.extensions.spilling import ChannelSpilling, Copy, Drop, FlushWrites, Free, PartComplete, Spill, SpillEffect
+from ...core.extensions.in_flight_data.spilling import (
+    ChannelSpilling,
+    Copy,
+    Drop,
+    FlushWrites,
+    Free,
+    PartComplete,
+    Spill,
+    SpillEffect,
+)
 from ...core.vocabulary.errors import InvalidGraph, ProtocolViolated
 from ..loop import Loop
 from .coordinator import PipelineCoordinator, Recoveries

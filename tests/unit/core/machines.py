@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
-from cutproof.reference_impl.core.extensions.direct_sink import Identity
+from cutproof.reference_impl.core.extensions.sinks.direct_sink import Identity
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.routing import Output
 from cutproof.reference_impl.core.job.split_log import SplitLog

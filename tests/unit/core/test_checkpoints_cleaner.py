@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.shared_files import SharedFiles
+from cutproof.reference_impl.core.extensions.snapshots.shared_files import SharedFiles
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.checkpoints_cleaner import CheckpointsCleaner
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore

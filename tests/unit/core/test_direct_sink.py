@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.extensions.direct_sink import Identity
+from cutproof.reference_impl.core.extensions.sinks.direct_sink import Identity
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Persist, SnapshotTaken
 from cutproof.reference_impl.core.vocabulary.state import TaskState

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cutproof.reference_impl.core.extensions.enumerator import Enumerator
+from cutproof.reference_impl.core.extensions.sources.enumerator import Enumerator
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Store
 from cutproof.reference_impl.core.vocabulary.errors import Refused

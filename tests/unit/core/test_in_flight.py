@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutproof.reference_impl.core.decisions.in_flight import Capture
-from cutproof.reference_impl.core.extensions.in_flight import InFlight, pack, unpack
+from cutproof.reference_impl.core.extensions.in_flight_data.in_flight import InFlight, pack, unpack
 from cutproof.reference_impl.core.vocabulary.effects import Refill
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, CancelBarrier, Element, EndOfData, Idle, Watermark

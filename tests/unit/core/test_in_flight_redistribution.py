@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share, States
-from cutproof.reference_impl.core.extensions.in_flight_redistribution import Before, is_record, owned
-from cutproof.reference_impl.core.extensions.rescale import Gathering
+from cutproof.reference_impl.core.extensions.rescaling.in_flight_redistribution import Before, is_record, owned
+from cutproof.reference_impl.core.extensions.rescaling.rescale import Gathering
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.core.vocabulary.messages import Piece

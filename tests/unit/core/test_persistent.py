@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutproof.reference_impl.core.decisions.persisting import Persisting
-from cutproof.reference_impl.core.extensions.persistent import Ledger, LedgerEntry
+from cutproof.reference_impl.core.extensions.in_flight_data.persistent import Ledger, LedgerEntry
 from cutproof.reference_impl.core.vocabulary.effects import AppendToLog, SetTimer, Sync, TrimLog
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import (

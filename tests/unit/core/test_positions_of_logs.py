@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.extensions.log_trimming import LogTrimming
+from cutproof.reference_impl.core.extensions.sources.log_trimming import LogTrimming
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Trim
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 

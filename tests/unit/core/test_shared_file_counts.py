@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.shared_files import SharedFiles
+from cutproof.reference_impl.core.extensions.snapshots.shared_files import SharedFiles
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
 from cutproof.reference_impl.core.vocabulary.events import Claims, CompletedSnapshot

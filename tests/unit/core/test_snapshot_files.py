@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.snapshot_files import SnapshotFiles
+from cutproof.reference_impl.core.extensions.snapshots.snapshot_files import SnapshotFiles
 from cutproof.reference_impl.core.vocabulary.formats import (
     Edit,
     Filed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.extensions.spilling import (
+from cutproof.reference_impl.core.extensions.in_flight_data.spilling import (
     ALIGNED,
     AT_ONCE,
     CONTINUOUS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.decisions.naming import Naming
-from cutproof.reference_impl.core.extensions.transaction_names import NewNames, PooledIds
+from cutproof.reference_impl.core.extensions.sinks.transaction_names import NewNames, PooledIds
 from cutproof.reference_impl.core.protocol.sink import OpenTransaction
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.state import Sealed

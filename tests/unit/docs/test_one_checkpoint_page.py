@@ -114,7 +114,7 @@ def text() -> str:
 
 
 def linked(text: str, folder: str) -> set[str]:
-    return set(re.findall(rf"\(\.\./reference_impl/core/({folder}/\w+\.py)\)", text))
+    return set(re.findall(rf"\(\.\./reference_impl/core/({folder}/(?:\w+/)?\w+\.py)\)", text))
 
 
 def test_a_checkpoint_goes_through_eight_files_of_the_protocol(walk: Walk, text: str) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cutproof.harness.reference_engine.pipelines.run import PipelineRun, judged
 from cutproof.properties.model.verdict import Holds, Violated
-from cutproof.reference_impl.core.extensions.spilling import (
+from cutproof.reference_impl.core.extensions.in_flight_data.spilling import (
     ALIGNED,
     AT_ONCE,
     CONTINUOUS,

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.harness.reference_engine.pipelines.run import judged
-from cutproof.reference_impl.core.extensions.spilling import Copy
+from cutproof.reference_impl.core.extensions.in_flight_data.spilling import Copy
 from cutproof.reference_impl.simulated.loop import Loop
 from cutproof.reference_impl.simulated.pipelines.plan import DEVICES, MB, Device, Pipeline, Stage
 from cutproof.reference_impl.simulated.pipelines.spill_store import Pace, Series, SpillStore

@@ -18,7 +18,7 @@ from cutproof.harness.reference_engine.pipelines.measures import MINUTE, SECOND
 from cutproof.harness.reference_engine.pipelines.run import judged
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.properties.model.verdict import Holds
-from cutproof.reference_impl.core.extensions.spilling import ALIGNED, CONTINUOUS, overtaking_after
+from cutproof.reference_impl.core.extensions.in_flight_data.spilling import ALIGNED, CONTINUOUS, overtaking_after
 from cutproof.reference_impl.simulated.pipelines.plan import MB, Device, Pipeline
 
 CIRCLE = VICIOUS_CIRCLE.pipeline

@@ -11,7 +11,7 @@ from cutproof.harness.examples.claims import look_up
 from cutproof.harness.examples.pipelines.arithmetic import SPILLING_ARITHMETIC
 from cutproof.harness.reference_engine.pipelines import run as pipelines
 from cutproof.harness.reference_engine.pipelines.measures import SECOND
-from cutproof.reference_impl.core.extensions.spilling import ChannelSpilling, SpillEffect, Way
+from cutproof.reference_impl.core.extensions.in_flight_data.spilling import ChannelSpilling, SpillEffect, Way
 from cutproof.reference_impl.simulated.pipelines.plan import Pipeline
 from cutproof.reference_impl.simulated.pipelines.world import MakeSpilling
 

@@ -17,7 +17,7 @@ from cutproof.properties.model.history import AttemptStarted, History
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.model.workload import Edge, Input, Topology, Workload
 from cutproof.properties.reconstruct.snapshots import decode_state
-from cutproof.reference_impl.core.extensions.in_flight_redistribution import is_record
+from cutproof.reference_impl.core.extensions.rescaling.in_flight_redistribution import is_record
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 
 DRAWN = 120

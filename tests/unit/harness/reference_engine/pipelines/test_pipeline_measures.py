@@ -23,7 +23,7 @@ from cutproof.harness.reference_engine.pipelines.measures import (
     took_s,
 )
 from cutproof.harness.reference_engine.pipelines.run import NotConserved, judged, measured
-from cutproof.reference_impl.core.extensions.spilling import (
+from cutproof.reference_impl.core.extensions.in_flight_data.spilling import (
     AT_ONCE,
     CONTINUOUS,
     ChannelSpilling,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from ..decisions.naming import Naming
-from ..job.task_spec import TaskSpec
-from ..protocol.sink import OpenTransaction
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.state import Sealed
+from ...decisions.naming import Naming
+from ...job.task_spec import TaskSpec
+from ...protocol.sink import OpenTransaction
+from ...vocabulary.ids import CheckpointId
+from ...vocabulary.state import Sealed
 
 
 class NewNames:

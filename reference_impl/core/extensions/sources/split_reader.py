@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..decisions.enumerating import Enumerating
-from ..job.split_log import SplitLog
-from ..protocol.source import SourceTask
-from ..vocabulary.effects import Effect, Fail, PollAgain, Report, SetTimer
-from ..vocabulary.messages import Ask, Assign, Assigned
-from ..vocabulary.timeouts import RetryAsk
+from ...decisions.enumerating import Enumerating
+from ...job.split_log import SplitLog
+from ...protocol.source import SourceTask
+from ...vocabulary.effects import Effect, Fail, PollAgain, Report, SetTimer
+from ...vocabulary.messages import Ask, Assign, Assigned
+from ...vocabulary.timeouts import RetryAsk
 
 
 class SplitReader:

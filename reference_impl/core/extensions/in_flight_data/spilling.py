@@ -11,7 +11,7 @@ from enum import IntEnum
 
 import msgspec
 
-from ..vocabulary.errors import ProtocolViolated
+from ...vocabulary.errors import ProtocolViolated
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

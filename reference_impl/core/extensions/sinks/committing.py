@@ -26,18 +26,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..decisions.commits import Verdict
-from ..job.task_spec import TaskSpec
-from ..protocol.input_task import Handler, InputTask
-from ..protocol.task import NO_CHECKPOINT
-from ..vocabulary.effects import Effect
-from ..vocabulary.errors import ProtocolViolated
-from ..vocabulary.events import Answered
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Committable, EndOfPartition, Record, Settled
-from ..vocabulary.state import Sealed, TaskState, as_kept, read_back
-from ..vocabulary.timeouts import RetryRequest
-from ..vocabulary.transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
+from ...decisions.commits import Verdict
+from ...job.task_spec import TaskSpec
+from ...protocol.input_task import Handler, InputTask
+from ...protocol.task import NO_CHECKPOINT
+from ...vocabulary.effects import Effect
+from ...vocabulary.errors import ProtocolViolated
+from ...vocabulary.events import Answered
+from ...vocabulary.ids import CheckpointId
+from ...vocabulary.messages import Committable, EndOfPartition, Record, Settled
+from ...vocabulary.state import Sealed, TaskState, as_kept, read_back
+from ...vocabulary.timeouts import RetryRequest
+from ...vocabulary.transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
 from .store_requests import Requests
 
 

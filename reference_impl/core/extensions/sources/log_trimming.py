@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..vocabulary.effects import Effect, Trim
-from ..vocabulary.ids import CheckpointId
+from ...vocabulary.effects import Effect, Trim
+from ...vocabulary.ids import CheckpointId
 
 
 class LogTrimming:

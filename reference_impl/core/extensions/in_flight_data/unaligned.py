@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..decisions.in_flight import Capture
-from ..protocol.barrier_alignment import Aligning, BarrierCame, OvertakingCame, State, WaitedEnough
-from ..protocol.input_task import InputTask
-from ..protocol.task import Task
-from ..vocabulary.effects import Effect, Overtake, Send, SetTimer
-from ..vocabulary.errors import Handlers, expect
-from ..vocabulary.events import BarrierOvertook, Came, Event, LogsFound, OutputsOvertaken, Synced, TimerFired
-from ..vocabulary.formats import Format
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Barrier, Complete, Trigger
-from ..vocabulary.state import Snapshot, TaskState
-from ..vocabulary.timeouts import AlignmentTimeout
+from ...decisions.in_flight import Capture
+from ...protocol.barrier_alignment import Aligning, BarrierCame, OvertakingCame, State, WaitedEnough
+from ...protocol.input_task import InputTask
+from ...protocol.task import Task
+from ...vocabulary.effects import Effect, Overtake, Send, SetTimer
+from ...vocabulary.errors import Handlers, expect
+from ...vocabulary.events import BarrierOvertook, Came, Event, LogsFound, OutputsOvertaken, Synced, TimerFired
+from ...vocabulary.formats import Format
+from ...vocabulary.ids import CheckpointId
+from ...vocabulary.messages import Barrier, Complete, Trigger
+from ...vocabulary.state import Snapshot, TaskState
+from ...vocabulary.timeouts import AlignmentTimeout
 from .in_flight import Channels, InFlight
 from .persistent import Ledger
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..decisions.increments import Increments, Taken
-from ..decisions.naming import Naming
-from ..vocabulary.formats import ENTRIES, Filed, Format, Keyed, KeyedEdit, NewFile, StateFile, file_of
-from ..vocabulary.ids import CheckpointId, Handle
-from ..vocabulary.views import SortedFile, View
+from ...decisions.increments import Increments, Taken
+from ...decisions.naming import Naming
+from ...vocabulary.formats import ENTRIES, Filed, Format, Keyed, KeyedEdit, NewFile, StateFile, file_of
+from ...vocabulary.ids import CheckpointId, Handle
+from ...vocabulary.views import SortedFile, View
 
 
 class SnapshotFiles:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..job.topology import JobGraph
-from ..vocabulary.effects import Effect, SendToTask
-from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.ids import AttemptId, TaskId
-from ..vocabulary.messages import Deploy, Piece
-from ..vocabulary.state import TaskState
+from ...job.topology import JobGraph
+from ...vocabulary.effects import Effect, SendToTask
+from ...vocabulary.events import CompletedSnapshot
+from ...vocabulary.ids import AttemptId, TaskId
+from ...vocabulary.messages import Deploy, Piece
+from ...vocabulary.state import TaskState
 
 
 def deployment_from(

@@ -20,17 +20,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from ..decisions.enumerating import EnumeratorStates
-from ..decisions.parts import Parts
-from ..job.config import Config
-from ..job.topology import JobGraph, OperatorSpec
-from ..vocabulary.effects import Effect, SendToTask, SetTimer
-from ..vocabulary.errors import Refused
-from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.ids import AttemptId, CheckpointId, TaskId, task_id
-from ..vocabulary.messages import Ask, Assign, SplitMessage
-from ..vocabulary.state import EnumeratorState
-from ..vocabulary.timeouts import RetryAssignments, SplitAppears
+from ...decisions.enumerating import EnumeratorStates
+from ...decisions.parts import Parts
+from ...job.config import Config
+from ...job.topology import JobGraph, OperatorSpec
+from ...vocabulary.effects import Effect, SendToTask, SetTimer
+from ...vocabulary.errors import Refused
+from ...vocabulary.events import CompletedSnapshot
+from ...vocabulary.ids import AttemptId, CheckpointId, TaskId, task_id
+from ...vocabulary.messages import Ask, Assign, SplitMessage
+from ...vocabulary.state import EnumeratorState
+from ...vocabulary.timeouts import RetryAssignments, SplitAppears
 
 
 class _Reader(msgspec.Struct):

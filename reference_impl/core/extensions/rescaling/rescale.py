@@ -20,17 +20,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ..decisions.redistribution import Redistribution, Share, States
-from ..job.topology import key_group
-from ..operators.operator_state import Item
-from ..operators.timers import Timer
-from ..vocabulary.ids import Handle
-from ..vocabulary.messages import Element, Piece
-from ..vocabulary.state import BEGINNING, Passing, Ref, TaskState, as_kept, read_back
-from ..vocabulary.views import Entry
-from .in_flight import with_rows
+from ...decisions.redistribution import Redistribution, Share, States
+from ...job.topology import key_group
+from ...operators.operator_state import Item
+from ...operators.timers import Timer
+from ...vocabulary.ids import Handle
+from ...vocabulary.messages import Element, Piece
+from ...vocabulary.state import BEGINNING, Passing, Ref, TaskState, as_kept, read_back
+from ...vocabulary.views import Entry
+from ..in_flight_data.in_flight import with_rows
+from ..in_flight_data.persistent import referred_to
 from .in_flight_redistribution import Before, shared_out
-from .persistent import referred_to
 
 
 class Gathering:

@@ -33,11 +33,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ..decisions.in_flight import Capture, Recorded
-from ..vocabulary.effects import Effect, Refill, Restored, Send
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Element, Idle, Record, Watermark
-from ..vocabulary.state import Passing, Snapshot, TaskState
+from ...decisions.in_flight import Capture, Recorded
+from ...vocabulary.effects import Effect, Refill, Restored, Send
+from ...vocabulary.ids import CheckpointId
+from ...vocabulary.messages import Element, Idle, Record, Watermark
+from ...vocabulary.state import Passing, Snapshot, TaskState
 from .persistent import Ledger, LedgerEntry
 
 Channels = tuple[int, ...]

@@ -19,10 +19,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..decisions.redistribution import Share, States
-from ..job.key_groups import key_group, owner
-from ..vocabulary.messages import Piece
-from ..vocabulary.state import BEGINNING, Passing
+from ...decisions.redistribution import Share, States
+from ...job.key_groups import key_group, owner
+from ...vocabulary.messages import Piece
+from ...vocabulary.state import BEGINNING, Passing
 
 Channel = tuple[Sequence[Passing], Sequence[int], Sequence[Passing]]
 InOrder = Callable[[Sequence[Passing], Sequence[Passing]], list[Passing]]

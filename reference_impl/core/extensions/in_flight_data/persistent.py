@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..decisions.persisting import Persisting
-from ..vocabulary.effects import AppendToLog, Effect, SetTimer, Sync, TrimLog
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Complete, Element, Idle, Record, Watermark
-from ..vocabulary.state import Ref, TaskState
-from ..vocabulary.timeouts import BufferTimeout
+from ...decisions.persisting import Persisting
+from ...vocabulary.effects import AppendToLog, Effect, SetTimer, Sync, TrimLog
+from ...vocabulary.ids import CheckpointId
+from ...vocabulary.messages import Complete, Element, Idle, Record, Watermark
+from ...vocabulary.state import Ref, TaskState
+from ...vocabulary.timeouts import BufferTimeout
 
 IN_FLIGHT_KINDS = (Record, Watermark, Idle)
 """What can be in flight, and has a number."""

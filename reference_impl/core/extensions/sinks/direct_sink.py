@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from ..decisions.commits import Verdict, verdict_on
-from ..protocol.input_task import Handler, InputTask
-from ..vocabulary.effects import Effect, SnapshotTaken, Transact
-from ..vocabulary.events import Answered
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
-from ..vocabulary.timeouts import RetryRequest
-from ..vocabulary.transactions import AnyRequest, Append, Fence, Flush, Outcome, Upsert
+from ...decisions.commits import Verdict, verdict_on
+from ...protocol.input_task import Handler, InputTask
+from ...vocabulary.effects import Effect, SnapshotTaken, Transact
+from ...vocabulary.events import Answered
+from ...vocabulary.ids import CheckpointId
+from ...vocabulary.messages import Record
+from ...vocabulary.state import TaskState
+from ...vocabulary.timeouts import RetryRequest
+from ...vocabulary.transactions import AnyRequest, Append, Fence, Flush, Outcome, Upsert
 from .store_requests import Requests
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..decisions.parts import Parts
-from ..decisions.redistribution import Share
-from ..job.task_spec import TaskSpec
-from ..vocabulary.effects import Effect, Fetch, Load
-from ..vocabulary.errors import expect
-from ..vocabulary.events import SnapshotLoaded
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Deploy, Element, Piece
-from ..vocabulary.state import Ref, TaskState
-from .in_flight import with_rows
-from .persistent import referred_to
-from .rescale import Gathering
+from ...decisions.parts import Parts
+from ...decisions.redistribution import Share
+from ...job.task_spec import TaskSpec
+from ...vocabulary.effects import Effect, Fetch, Load
+from ...vocabulary.errors import expect
+from ...vocabulary.events import SnapshotLoaded
+from ...vocabulary.ids import CheckpointId
+from ...vocabulary.messages import Deploy, Element, Piece
+from ...vocabulary.state import Ref, TaskState
+from ..in_flight_data.in_flight import with_rows
+from ..in_flight_data.persistent import referred_to
+from ..rescaling.rescale import Gathering
 from .snapshot_files import SnapshotFiles
 
 

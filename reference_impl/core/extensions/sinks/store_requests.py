@@ -6,16 +6,16 @@ each out once.
 
 from __future__ import annotations
 
-from ..decisions.commits import Rejected, RetryLater, verdict_on
-from ..protocol.input_task import InputTask
-from ..protocol.sink import Judge, Settle
-from ..vocabulary.causes import StoreRefused
-from ..vocabulary.effects import Effect, Fail, SetTimer, Transact
-from ..vocabulary.events import Answered
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.state import Snapshot
-from ..vocabulary.timeouts import RetryRequest
-from ..vocabulary.transactions import AnyRequest
+from ...decisions.commits import Rejected, RetryLater, verdict_on
+from ...protocol.input_task import InputTask
+from ...protocol.sink import Judge, Settle
+from ...vocabulary.causes import StoreRefused
+from ...vocabulary.effects import Effect, Fail, SetTimer, Transact
+from ...vocabulary.events import Answered
+from ...vocabulary.ids import CheckpointId
+from ...vocabulary.state import Snapshot
+from ...vocabulary.timeouts import RetryRequest
+from ...vocabulary.transactions import AnyRequest
 
 
 class Requests:

@@ -1,0 +1,1 @@
+"""Sinks beyond one task that commits: committers, direct sinks, requests to the store, names of transactions."""
