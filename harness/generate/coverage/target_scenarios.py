@@ -18,7 +18,7 @@ from ....faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
 from ....properties.model.workload import Count, Sum, Union, Workload
 from ...scenario.forecast import Forecast, forecast
 from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
-from ...search.coverage import MODES
+from ...search.coverage import DELETION_POINTS, MODES
 from ...subject.abilities import names_of
 from ..choices import Choices
 from ..engines import Tuning
@@ -26,7 +26,7 @@ from ..stage import Frame, Stage, stage_of
 from ..workloads.draw_workloads import Recipe, draw_workload
 from .snapshot_uses import commands_of, settings_of, with_state_by_key
 from .target_faults import fault_on_target, lasting, share_of
-from .target_groups import TargetGroup
+from .target_groups import UPSETTING, TargetGroup
 from .target_rounds import group_of, groups_in_a_round
 
 TARGETS = "cells"
@@ -38,7 +38,7 @@ def every_target(choices: Choices, frame: Frame) -> Scenario:
         frame, choices.between(0, groups_in_a_round(frame) - 1) if frame.group_number is None else frame.group_number
     )
     stage = _stage(choices, frame, group)
-    end_us = _end_of(stage.target)
+    end_us = _end_of(stage.target, group)
     company = _company(choices, stage.target, group, end_us)
     faults = tuple(fault_on_target(choices, stage.target, group, pair) for pair in group.pairs)
     commands = _commands(choices, stage.target, group, end_us)
@@ -76,6 +76,8 @@ def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
     if "state in files" in group.needs:
         recipe = _with_state(recipe)
         settings |= _STATE_IN_FILES
+    if any(point in DELETION_POINTS for point, _ in group.pairs):  # each checkpoint takes the place of another
+        settings["retained_checkpoints"] = 1
     if group.use is not None:
         recipe = with_state_by_key(recipe)
         settings |= settings_of(choices, group.use)
@@ -96,6 +98,8 @@ def _cut_short(workload: Workload) -> Workload:
 CHECKPOINTS_IN_A_SPAN = 5
 SLOW_CHECKPOINTS_IN_A_SPAN = 3
 """in each of their intervals as many again begin, so more would only cost time"""
+_SHORT_TIMEOUT_US = 10_000
+"""a checkpoint that lost a message is given up within the run"""
 
 
 def _unhurried(stage: Stage, group: TargetGroup) -> Stage:
@@ -103,10 +107,10 @@ def _unhurried(stage: Stage, group: TargetGroup) -> Stage:
     engine, target = stage.engine, stage.target
     whole_us = target.checkpoint_us + 2 * engine.transaction_us
     many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in group.needs else CHECKPOINTS_IN_A_SPAN
-    times = -(-many * whole_us * (2 if group.apart else 1) // target.span_us)
-    if times < 2:
-        return stage
+    times = max(1, -(-many * whole_us * (2 if group.apart else 1) // target.span_us))
     changes = {"read_interval_us": times * engine.read_interval_us}
+    if any(kind == "lose-message" for _, kind in group.pairs):  # while a checkpoint waits for it, no other begins
+        changes["checkpoint_timeout_us"] = min(engine.checkpoint_timeout_us, max(_SHORT_TIMEOUT_US, 4 * whole_us))
     if "slow writes" not in group.needs:
         changes["checkpoint_interval_us"] = times * engine.checkpoint_interval_us
         changes["minimum_pause_us"] = times * engine.minimum_pause_us
@@ -144,9 +148,15 @@ def _with_state(recipe: Recipe) -> Recipe:
     return msgspec.structs.replace(recipe, operators=known, tallies_percent=0)
 
 
-def _end_of(target: Forecast) -> int:
-    """When a job that does not end by itself is ended, after all its faults have fired."""
-    return target.start_us + target.span_us + 4 * target.checkpoint_us + 12_000
+RECOVERY_US = 3_000
+"""about what a restart of the job takes"""
+
+
+def _end_of(target: Forecast, group: TargetGroup) -> int:
+    """When a job that does not end by itself is ended, after all its faults have fired and it has recovered from them:
+    a coordinator that is down answers no command."""
+    blows = sum(kind in UPSETTING for _, kind in group.pairs)
+    return target.start_us + target.span_us + 4 * target.checkpoint_us + 12_000 + blows * RECOVERY_US
 
 
 def _commands(choices: Choices, target: Forecast, group: TargetGroup, end_us: int) -> tuple[AnyCommand, ...]:
