@@ -224,12 +224,13 @@ class Commands:
     def _disobeyed(self, one: Asked) -> Violated | None:
         """A job that ended in another way than its successful command requires.
 
-        A job that failed, or that a later command cancelled, does not count.
+        A job that failed although its stop had succeeded, or that a later command cancelled, does not count.  A cancel
+        that was answered is durable: no failure comes after it.
         """
         ended = next((end for end in self.ends if end.job == one.job), None)
         if ended is None or not one.succeeded or not one.ending:
             return None
-        if ended.status in (one.ending, "failed") or (one.ending != "cancelled" and ended.status == "cancelled"):
+        if ended.status == one.ending or (one.ending != "cancelled" and ended.status in ("failed", "cancelled")):
             return None
         message = f"the command {one.issued.kind} succeeded, and job {ended.job} ended {ended.status}"
         return self._violated("command not obeyed", message, ended.order, ended.checkpoint)

@@ -136,10 +136,10 @@ class Execution:
             self._life.enter(Listing(stage.tries + 1))
             return [SetTimer(RetryListing(), self._config.retry_us)]
         self._completed.take_over(event.retained)
-        if self._records.had_snapshot and not event.retained:
-            return self._fail(SnapshotsLost())
         if self._closure is not None:
             return self._ending.close(self._closure)
+        if self._records.had_snapshot and not event.retained:
+            return self._fail(SnapshotsLost())
         sweep = self._parts.cleanup.on_takeover(self._completed.files)
         return [*sweep, *self._start_attempt(TakenOver())]
 
@@ -147,8 +147,11 @@ class Execution:
         return [ListSnapshots()] if isinstance(self._life.stage, Listing) else []
 
     def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
-        """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
+        """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to.  A job
+        whose end was decided before ends as was decided."""
         self._completed.take_over(event.retained, knows_all=False)
+        if self._closure is not None:
+            return self._ending.close(self._closure)
         return self._fail(RecordsUnreadable(event.unreadable))
 
     # -- an attempt starts -----------------------------------------------------------

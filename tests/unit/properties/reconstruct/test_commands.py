@@ -218,6 +218,12 @@ def test_a_stop_does_not_overtake_a_cancel() -> None:
     assert accused(toy) == ("command not obeyed", "the command cancel succeeded, and job 1 ended stopped")
 
 
+def test_no_failure_comes_after_a_cancel_that_was_answered() -> None:
+    toy = cancelled()
+    ended(toy).status = "failed"
+    assert accused(toy) == ("command not obeyed", "the command cancel succeeded, and job 1 ended failed")
+
+
 @pytest.mark.parametrize("make", [stopped, cancelled])
 def test_a_job_that_lives_on(make: Callable[[], Toy]) -> None:
     toy = resting()
