@@ -13,7 +13,7 @@ needs (an injected fault let it expire).  It may also fail if hardly any failed
 checkpoint is tolerated, since checkpoints are given up without a fault too, for example
 at the end of the input.  Then the verdict is unknown: assumption broken.
 
-Exercised by each fork whose snapshot held something.
+Exercised by each fork whose snapshot held something, if its state or its rows were compared.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ OF_A_FORK: dict[str, Callable[[Case], Verdict]] = {
 """The invariants of any run that a forked job must keep; a fork that does not keep one violates this one."""
 
 
+NOT_ASKED = ("not promised", "not exercised")
+"""reasons for which one of them may be unknown while the others hold"""
+
+
 def check(case: Case) -> Verdict:
     if "restorable" not in case.promised:
         return case.not_promised("restorable", f"{case.history.guarantee} mode restores no snapshot")
@@ -52,12 +56,17 @@ def _of_fork(forked: Forked, fork: Case) -> Verdict:
     failed = _failure(forked, fork)
     if failed is not None:
         return failed
-    for checker in OF_A_FORK.values():
-        found = checker(fork)
-        if isinstance(found, Violated):
-            return _said_of(forked, found)
+    found = {name: checker(fork) for name, checker in OF_A_FORK.items()}
+    for verdict in found.values():
+        if isinstance(verdict, Violated):
+            return _said_of(forked, verdict)
+    for verdict in found.values():
+        if isinstance(verdict, Unknown) and verdict.reason not in NOT_ASKED:
+            return verdict
     if not any(state.holds_something for state in fork.states(forked.checkpoint).values()):
         return Unknown(reason="not exercised", detail=f"checkpoint {forked.checkpoint} held nothing")
+    if not any(isinstance(verdict, Holds) for verdict in found.values()):
+        return Unknown(reason="not exercised", detail=f"nothing behind checkpoint {forked.checkpoint} was compared")
     return Holds(exercised=1)
 
 

@@ -10,6 +10,7 @@ import pytest
 from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask
 from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedSubject
 from cutproof.harness.scenario.model import Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
+from cutproof.properties.invariants import restorable as restorable_check
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import (
     AttemptStarted,
@@ -56,6 +57,26 @@ def test_every_retained_snapshot_is_forked_and_yields_what_is_owed() -> None:
         assert journal(AttemptStarted, one.history)[-1].restores == one.checkpoint
         assert journal(JobEnded, one.history)[-1].status == "finished"
     assert restorable(scenario, history) == Holds(exercised=len(forks(history)))
+
+
+@pytest.mark.parametrize("reason", ["not observable", "assumption broken", "checker failed"])
+@pytest.mark.parametrize("name", restorable_check.OF_A_FORK)
+def test_a_fork_that_cannot_be_judged_is_no_proof(monkeypatch: pytest.MonkeyPatch, name: str, reason: str) -> None:
+    scenario, history = forked(EARLY, AT_REST)
+    unjudged = Unknown(reason=reason, detail="why")
+    monkeypatch.setitem(restorable_check.OF_A_FORK, name, lambda fork: unjudged)
+    assert restorable(scenario, history) == unjudged
+
+
+def test_a_fork_of_which_nothing_was_compared_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario, history = forked(Fork(trigger=AtRest(), snapshot="newest"))
+    for name in restorable_check.OF_A_FORK:
+        monkeypatch.setitem(
+            restorable_check.OF_A_FORK, name, lambda fork: Unknown(reason="not promised", detail="plain sink")
+        )
+    verdict = restorable(scenario, history)
+    assert isinstance(verdict, Unknown)
+    assert (verdict.reason, "nothing behind checkpoint" in verdict.detail) == ("not exercised", True)
 
 
 def test_a_fork_reads_again_what_lies_behind_its_snapshot() -> None:
