@@ -1,7 +1,6 @@
-"""The attempts of a history, and the lineages that follow from what each of them restored.
+"""The lineages of a history, which follow from what each attempt restored.
 
-Lineages are chained task by task.  A recovery that restarts only some tasks (`AttemptStarted.tasks`) leaves the other
-tasks in their attempts; the attempt that serves a task is the newest one that deployed it.
+Lineages are chained task by task, through the attempts that served each task.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 
-from ..model.history import AttemptRunning, AttemptStarted, Completed, History, Mark, TaskRun
+from ..model.history import AttemptRunning, Completed, History, Mark, TaskRun
+from .attempts import Attempts
 from .lineage import INFINITE, Lineage, Segment, mark_of
 from .persistent import Persistent
 from .snapshots import Snapshots
@@ -20,12 +20,11 @@ class Lineages:
     """A history's attempts and lineages; each lineage is drawn once."""
 
     def __init__(self, history: History) -> None:
-        self.runs: dict[tuple[str, int], TaskRun] = {(run.task, run.attempt): run for run in history.runs}
+        attempts = Attempts(history)
+        self.runs, self.starts, self.serving = attempts.runs, attempts.starts, attempts.serving
         self.tasks: tuple[str, ...] = tuple(dict.fromkeys(run.task for run in history.runs))
-        self.starts: dict[int, AttemptStarted] = {
-            entry.attempt: entry for entry in history.journal if isinstance(entry, AttemptStarted)
-        }
-        self.snapshots = Snapshots(history, self)
+        # not with `self`: objects that refer to each other are freed by the collector of garbage alone
+        self.snapshots = Snapshots(history, attempts)
         self.completed = self.snapshots.completed
         self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
         self.persistent: Persistent | None = None
@@ -35,7 +34,6 @@ class Lineages:
             self.persistent = Persistent(self, channels)
         self._running = {entry.attempt for entry in history.journal if isinstance(entry, AttemptRunning)}
         self._completions = history.completed
-        self._partial = any(start.tasks for start in self.starts.values())
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
         self._lineages: dict[int, Lineage] = {}
         self._parents: dict[tuple[str, int], tuple[int, int] | None] = {}
@@ -46,13 +44,6 @@ class Lineages:
     def end(self) -> Lineage:
         """The lineage of the run's end."""
         return self.of_attempt(self.last_attempt)
-
-    def serving(self, task: str, attempt: int) -> int:
-        """The attempt that a task is in while `attempt` is the newest: an earlier one if `attempt` left it running."""
-        if self._partial:
-            while (start := self.starts.get(attempt)) is not None and start.tasks and task not in start.tasks:
-                attempt = max((number for number in self.starts if number < attempt), default=0)
-        return attempt
 
     def serving_runs(self, attempt: int) -> list[TaskRun]:
         """The runs that the tasks are in while `attempt` is the newest, in the order of the history."""

@@ -9,24 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Protocol
 
 import msgspec
 
-from ..model.history import AttemptStarted, Completed, History, Stored, StoredState, TaskRun
+from ..model.history import Completed, History, Stored, StoredState, TaskRun
+from .attempts import Attempts
 from .in_flight import InFlight, channels_of
-
-
-class Attempts(Protocol):
-    """What this module needs of `lineages.Lineages`."""
-
-    @property
-    def runs(self) -> Mapping[tuple[str, int], TaskRun]: ...
-
-    @property
-    def starts(self) -> Mapping[int, AttemptStarted]: ...
-
-    def serving(self, task: str, attempt: int) -> int: ...
 
 
 class Snapshots:

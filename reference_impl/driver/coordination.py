@@ -173,3 +173,7 @@ class CoordinatorRunner:
             self._timers.set(SetTimer(event.timeout, self.world.config.checkpoint_interval_us))
         else:
             self.feed(event)
+
+    def let_go(self) -> None:
+        """Drop what refers back to it; it is done with."""
+        del self._timers

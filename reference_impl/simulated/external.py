@@ -6,8 +6,8 @@ by the coordinator if the job is closed.  This store forgets a sealed transactio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -61,21 +61,12 @@ class TransactionStore:
         self._shown: list[str] = []
         """the transactions whose rows are visible, in the order in which they became so"""
         self._written: list[Append | Upsert] = []
-        self._on: dict[type, Callable[[Any], Outcome]] = {
-            Fence: self._fence,
-            Append: self._append,
-            Upsert: self._upsert,
-            BeginTransaction: self._begin,
-            Publish: self._publish,
-            Flush: lambda flush: Done(),
-            **dict.fromkeys((Write, PreCommit, Commit, Finalise, AbortTransaction), self._on_transaction),
-        }
 
     def handle(self, request: AnyRequest) -> Outcome:
         """Do what is requested, or deny it; to repeat a request that was carried out changes nothing."""
         if request.attempt < self._fences.get(request.writer, 0) and not isinstance(request, Flush):
             return Denied(reason=f"{request.writer} has been fenced by a newer attempt")
-        outcome: Outcome = self._on[type(request)](request)
+        outcome: Outcome = self._on[type(request)](self, request)
         return outcome
 
     def rows(self) -> list[Row]:
@@ -197,3 +188,13 @@ class TransactionStore:
         account.standing, account.sealed_for = Standing.SEALED, request.checkpoint
         if not account.rows:
             del self.accounts[account.name]
+
+    _on: ClassVar[Mapping[type, Callable[[Any, Any], Outcome]]] = {
+        Fence: _fence,
+        Append: _append,
+        Upsert: _upsert,
+        BeginTransaction: _begin,
+        Publish: _publish,
+        Flush: lambda self, flush: Done(),
+        **dict.fromkeys((Write, PreCommit, Commit, Finalise, AbortTransaction), _on_transaction),
+    }

@@ -112,6 +112,8 @@ class World:
         self.channel_logs = LogShelf(whole_files=not by_itself) if begins_from is None else begins_from.logs
         self.spills = Spills(self, self.channel_logs, arms, by_itself=by_itself)
         self.coordinator: CoordinatorRunner | None = None
+        self._coordinators: list[CoordinatorRunner] = []
+        """all that there were"""
         self.job_number = 0
         self.job_over = True
         self.quiet = False
@@ -190,7 +192,7 @@ class World:
             named,
             claims,
         )
-        self.coordinator = CoordinatorRunner(self, self._coordinator())
+        self.coordinator = self._new_coordinator()
         self.coordinator.feed(CoordinatorStarted(None))
 
     def _lay_out(self, graph: JobGraph) -> None:
@@ -200,10 +202,10 @@ class World:
         there = {task for task, _, _ in graph.tasks()}
         self._latest = {task: runner for task, runner in self._latest.items() if task in there}
 
-    def _coordinator(self) -> Coordinator:
+    def _new_coordinator(self) -> CoordinatorRunner:
         """A coordinator that knows how the job was submitted, and nothing else."""
         job = self._submission
-        return Coordinator(
+        machine = Coordinator(
             self.job_number,
             self.graph,
             self.config,
@@ -214,6 +216,8 @@ class World:
             named=job.named,
             claims=job.claims,
         )
+        self._coordinators.append(CoordinatorRunner(self, machine))
+        return self._coordinators[-1]
 
     def resumable(self) -> list[CompletedSnapshot]:
         """The snapshots with which a resumed job can begin: every complete one that still exists."""
@@ -259,7 +263,7 @@ class World:
         """Another coordinator starts and learns what is durable."""
         if self.job_over or (self.coordinator is not None and self.coordinator.alive):
             return
-        self.coordinator = CoordinatorRunner(self, self._coordinator())
+        self.coordinator = self._new_coordinator()
         self.observer.saw(o.CoordinatorChanged(True, None))
         record = self.jobs.load(self.job_number)
         self.coordinator.feed(CoordinatorStarted(record))
@@ -301,6 +305,8 @@ class World:
         garbage could free them."""
         for runner in self._runners.values():
             runner.let_go()
+        for coordinator in self._coordinators:
+            coordinator.let_go()
         self.loop.clear()
         vars(self).clear()
 

@@ -9,7 +9,7 @@ checkpoints are in `protocol.checkpoint_coordinator`, the attempts and their fai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ..decisions.parts import Parts
 from ..extensions.in_flight_data.barrier_options import BarrierOptions
@@ -189,7 +189,7 @@ class Coordinator:
             records=records,
             ending=ending,
         )
-        finishing = FinishingTasks(
+        finishing = self._finishing = FinishingTasks(
             job,
             config,
             parts.ending,
@@ -198,7 +198,7 @@ class Coordinator:
             ends=self.ends,
             life=life,
         )
-        checkpointing = self._checkpointing = CheckpointCoordinator(
+        self._checkpointing = CheckpointCoordinator(
             job,
             self.tasks,
             config,
@@ -215,55 +215,6 @@ class Coordinator:
             execution=execution,
             ending=ending,
             put_off=self._splits.put_off if self._has_splits else None,
-        )
-        self._handlers = Handlers(
-            {
-                CoordinatorStarted: execution.on_started,
-                SnapshotsListed: execution.on_listed,
-                TaskLost: execution.on_lost,
-                Answered: ending.on_answered,
-                Received: self._on_received,
-                JobSaved: self._on_saved,
-                RecordStored: checkpointing.on_stored,
-                StoreFailed: checkpointing.on_store_failed,
-                DeleteFailed: lambda event: parts.storing.on_failed_delete(event.files, event.checkpoint),
-                TimerFired: self._on_timer,
-                Commanded: self._on_command,
-            }
-        )
-        self._what_follows = Handlers(
-            {
-                TriggerCheckpoint: lambda then: checkpointing.trigger_checkpoint(then.checkpoint),
-                Perform: lambda then: list(then.effects),
-                DeployAll: execution.deploy,
-                DeployRegion: execution.deploy_region,
-                Close: ending.decided,
-            }
-        )
-        self._reports = Handlers(
-            {
-                Running: self._on_running,
-                Decline: checkpointing.on_decline,
-                InputEnded: self._on_input_ended,
-                Finished: self._on_finished,
-                Ask: self._on_split_message,
-                Assigned: self._on_split_message,
-            }
-        )
-        self._timeouts = Handlers(
-            {
-                CheckpointInterval: checkpointing.on_interval_over,
-                CheckpointTimeout: checkpointing.on_checkpoint_timeout,
-                MinimumPause: checkpointing.on_pause_over,
-                RetryTerminateTasks: finishing.order_again,
-                SplitAppears: self._on_split_appeared,
-                RetryAssignments: self._assign_again,
-                RestartDelay: execution.restart_delay_over,
-                DeployTimeout: execution.not_up_in_time,
-                RetryListing: execution.list_again,
-                RetryTerminate: ending.send_terminate,
-                RetryFence: ending.fence_again,
-            }
         )
 
     @property
@@ -296,17 +247,17 @@ class Coordinator:
 
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
-        effects: list[Effect] = self._handlers[type(event)](event)
+        effects: list[Effect] = self._handlers[type(event)](self, event)
         return [*effects, *self._distribute_splits()] if self._has_splits else effects
 
     def _on_timer(self, event: TimerFired) -> list[Effect]:
-        effects: list[Effect] = self._timeouts[type(event.timeout)](event.timeout)
+        effects: list[Effect] = self._timeouts[type(event.timeout)](self, event.timeout)
         return effects
 
     def _on_saved(self, event: JobSaved) -> list[Effect]:
         """The job's record is durable: go on with what waited for that."""
         then = self._records.saved(event.version)
-        effects: list[Effect] = self._what_follows[type(then)](then) if then is not None else []
+        effects: list[Effect] = self._what_follows[type(then)](self, then) if then is not None else []
         return effects
 
     # -- tasks report ------------------------------------------------------------------
@@ -320,7 +271,7 @@ class Coordinator:
             return self._checkpointing.on_ack(message)
         if message.job != self.job or message.attempt != self.attempts.of(message.task):
             return []
-        effects: list[Effect] = self._reports[type(message)](message)
+        effects: list[Effect] = self._reports[type(message)](self, message)
         return effects
 
     def _on_running(self, message: Running) -> list[Effect]:
@@ -413,3 +364,55 @@ class Coordinator:
 
     def _assign_again(self, timeout: RetryAssignments) -> list[Effect]:
         return self._splits.remind(self.attempts.newest)
+
+    # -- what handles what ---------------------------------------------------------------
+
+    _handlers: ClassVar[Handlers] = Handlers(
+        {
+            CoordinatorStarted: lambda self, event: self._execution.on_started(event),
+            SnapshotsListed: lambda self, event: self._execution.on_listed(event),
+            TaskLost: lambda self, event: self._execution.on_lost(event),
+            Answered: lambda self, event: self._ending.on_answered(event),
+            Received: _on_received,
+            JobSaved: _on_saved,
+            RecordStored: lambda self, event: self._checkpointing.on_stored(event),
+            StoreFailed: lambda self, event: self._checkpointing.on_store_failed(event),
+            DeleteFailed: lambda self, event: self._parts.storing.on_failed_delete(event.files, event.checkpoint),
+            TimerFired: _on_timer,
+            Commanded: _on_command,
+        }
+    )
+    _what_follows: ClassVar[Handlers] = Handlers(
+        {
+            TriggerCheckpoint: lambda self, then: self._checkpointing.trigger_checkpoint(then.checkpoint),
+            Perform: lambda self, then: list(then.effects),
+            DeployAll: lambda self, then: self._execution.deploy(then),
+            DeployRegion: lambda self, then: self._execution.deploy_region(then),
+            Close: lambda self, then: self._ending.decided(then),
+        }
+    )
+    _reports: ClassVar[Handlers] = Handlers(
+        {
+            Running: _on_running,
+            Decline: lambda self, message: self._checkpointing.on_decline(message),
+            InputEnded: _on_input_ended,
+            Finished: _on_finished,
+            Ask: _on_split_message,
+            Assigned: _on_split_message,
+        }
+    )
+    _timeouts: ClassVar[Handlers] = Handlers(
+        {
+            CheckpointInterval: lambda self, timeout: self._checkpointing.on_interval_over(timeout),
+            CheckpointTimeout: lambda self, timeout: self._checkpointing.on_checkpoint_timeout(timeout),
+            MinimumPause: lambda self, timeout: self._checkpointing.on_pause_over(timeout),
+            RetryTerminateTasks: lambda self, timeout: self._finishing.order_again(timeout),
+            SplitAppears: _on_split_appeared,
+            RetryAssignments: _assign_again,
+            RestartDelay: lambda self, timeout: self._execution.restart_delay_over(timeout),
+            DeployTimeout: lambda self, timeout: self._execution.not_up_in_time(timeout),
+            RetryListing: lambda self, timeout: self._execution.list_again(timeout),
+            RetryTerminate: lambda self, timeout: self._ending.send_terminate(timeout),
+            RetryFence: lambda self, timeout: self._ending.fence_again(timeout),
+        }
+    )
