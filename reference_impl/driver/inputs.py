@@ -16,14 +16,9 @@ HandOver = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
 def before_all_times(replays: int) -> int:
-    """The arrival of an element that was restored, `replays` times before: such elements come first, and before each
-    other those that were restored more often."""
+    """The arrival of an element that was restored, `replays` times before: below 0, where no time is.  Such elements
+    come first, and before each other those that were restored more often."""
     return -1 - replays
-
-
-def is_restored(arrival: int) -> bool:
-    """Whether an arrival is that of a restored element, and no time."""
-    return arrival < 0
 
 
 class InputQueue:

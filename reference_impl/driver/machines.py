@@ -69,14 +69,16 @@ class Machines:
         for wire in self.graph.wires():
             self._into[wire.receiver].append(wire)
             self._out[wire.sender].append(wire)
+        self._inputs = {task: [wire.ends for wire in wires] for task, wires in self._into.items()}
+        self._outputs = {task: [wire.ends for wire in wires] for task, wires in self._out.items()}
 
-    def inputs(self, task: TaskId) -> list[Ends]:
+    def inputs(self, task: TaskId) -> Sequence[Ends]:
         """Its input channels, in the task's numbering."""
-        return [wire.ends for wire in self._into[task]]
+        return self._inputs[task]
 
-    def outputs(self, task: TaskId) -> list[Ends]:
+    def outputs(self, task: TaskId) -> Sequence[Ends]:
         """Its output channels, in the task's numbering."""
-        return [wire.ends for wire in self._out[task]]
+        return self._outputs[task]
 
     def place(self, task: TaskId) -> tuple[str, int]:
         """Its operator and its subtask number."""
@@ -117,7 +119,7 @@ class Machines:
             job=job,
             attempt=attempt,
             gates=tuple(wire.gate for wire in self._into[task]),
-            outputs=self._outputs(self._out[task]),
+            outputs=self._distributed(self._out[task]),
             key_groups=self.graph.key_groups,
             subtask=subtask,
             parallelism=spec.parallelism,
@@ -129,7 +131,8 @@ class Machines:
     def _overtaken(self, spec: OperatorSpec) -> bool:
         return self.graph.overtaken(spec, self._job.parts.capture.may_overtake)
 
-    def _outputs(self, out: Sequence[Wire]) -> tuple[Output, ...]:
+    def _distributed(self, out: Sequence[Wire]) -> tuple[Output, ...]:
+        """How rows are distributed to these output channels."""
         if not out:
             return ()
         overtaken = self._overtaken(self._specs[out[0].receiver][0])

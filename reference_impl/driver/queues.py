@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.vocabulary.messages import Barrier
-from .inputs import is_restored
 from .ports import Inbound
 
 NEVER = 1 << 60
@@ -14,8 +13,8 @@ NEVER = 1 << 60
 def arrival_at(channel: Inbound, place: int) -> int:
     """When the element at this place of a channel's queue can be taken: a stalled channel delivers restored elements
     alone."""
-    arrival = channel.queue[place][0]
-    return arrival if is_restored(arrival) else max(arrival, channel.stalled_until)
+    arrival, stalled_until = channel.queue[place][0], channel.stalled_until
+    return stalled_until if 0 <= arrival < stalled_until else arrival  # below 0: restored
 
 
 def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple[int, int] | None:

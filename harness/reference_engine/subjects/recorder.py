@@ -209,11 +209,11 @@ class Recorder:
         self.history.runs[event.run].end_of_data = True
 
     def _ended(self, event: o.RunEnded) -> None:
-        run = self.history.runs[event.run]
-        run.ended, run.how = self.order(), event.how.value
+        run, how = self.history.runs[event.run], event.how.value
+        run.ended, run.how = self.order(), how
         if self._alive.pop(event.run, None) is not None:
             self._events_of_ended += len(run.reads) + len(run.applies)
-        self.show("ended", run, None, event.how.value)
+        self.show("ended", run, None, how)
 
     # -- the coordinator -----------------------------------------------------------------
 

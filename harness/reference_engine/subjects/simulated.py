@@ -79,6 +79,40 @@ if TYPE_CHECKING:
     from ..snapshots.beginning import Beginning
 
 
+CAPABILITIES = Capabilities(
+    faults=frozenset(COMMON_KINDS),
+    commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume", "fork"}),
+    operators=frozenset(OPERATORS),
+    sources=frozenset(SOURCES),
+    rescales=True,
+    resumes_older=True,
+    claims_snapshots=True,
+    refuses_incompatible=True,
+    regional_recovery=True,
+    local_recovery=True,
+    guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
+    alignments=frozenset(ALIGNMENTS),
+    spilling=frozenset(SPILLING),
+    spill_stores=frozenset(SPILL_STORES),
+    sinks=frozenset({"transactional", "idempotent", "plain"}),
+    committing=frozenset({"writer", "committer", "global"}),
+    pooled_ids=True,
+    two_phase=True,
+    state_backends=frozenset(STATE_BACKENDS),
+    snapshot_modes=frozenset(SNAPSHOT_MODES),
+    snapshot_stores=frozenset(SNAPSHOT_STORES),
+    snapshot_formats=frozenset(SNAPSHOT_FORMATS),
+    concurrent_checkpoints=True,
+    final_checkpoint_alone=True,
+    trims_logs=True,
+    file_faults=True,
+    local_channels=True,
+    deviations=True,
+    enumerators=True,
+    transitions=TRANSITIONS,
+)
+
+
 class SimulatedSubject:
     """Runs scenarios in virtual time, with `defect` planted in the engine."""
 
@@ -97,38 +131,7 @@ class SimulatedSubject:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(
-            faults=frozenset(COMMON_KINDS),
-            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume", "fork"}),
-            operators=frozenset(OPERATORS),
-            sources=frozenset(SOURCES),
-            rescales=True,
-            resumes_older=True,
-            claims_snapshots=True,
-            refuses_incompatible=True,
-            regional_recovery=True,
-            local_recovery=True,
-            guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
-            alignments=frozenset(ALIGNMENTS),
-            spilling=frozenset(SPILLING),
-            spill_stores=frozenset(SPILL_STORES),
-            sinks=frozenset({"transactional", "idempotent", "plain"}),
-            committing=frozenset({"writer", "committer", "global"}),
-            pooled_ids=True,
-            two_phase=True,
-            state_backends=frozenset(STATE_BACKENDS),
-            snapshot_modes=frozenset(SNAPSHOT_MODES),
-            snapshot_stores=frozenset(SNAPSHOT_STORES),
-            snapshot_formats=frozenset(SNAPSHOT_FORMATS),
-            concurrent_checkpoints=True,
-            final_checkpoint_alone=True,
-            trims_logs=True,
-            file_faults=True,
-            local_channels=True,
-            deviations=True,
-            enumerators=True,
-            transitions=TRANSITIONS,
-        )
+        return CAPABILITIES
 
     @property
     def transitions(self) -> Mapping[str, int]:

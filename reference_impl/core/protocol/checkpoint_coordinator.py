@@ -275,7 +275,8 @@ class CheckpointCoordinator:
             oldest=self._completed.oldest,
             logs_from=self._completed.logs_from,
         )
-        going_on = [task for task in self._tasks if task not in self._finishing.leaving]
+        leaving = self._finishing.leaving
+        going_on = [task for task in self._tasks if task not in leaving]
         return [*(self._attempts.message_to(task, news) for task in going_on), *orders]
 
     # -- a checkpoint is given up (ABS-4) ------------------------------------------------

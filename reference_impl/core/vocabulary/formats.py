@@ -158,9 +158,11 @@ _edit_decoder = msgspec.json.Decoder(KeyedEdit)
 # -- bytes ---------------------------------------------------------------------------
 
 
-def _framed(kind: str, body: bytes) -> bytes:
+def _framed(kind: str, body: bytes) -> tuple[bytes, int]:
+    """The bytes of a file, and its CRC."""
     front = b"%s%d %s " % (_MAGIC, VERSION, kind.encode())
-    return b"%s%08x\n%s" % (front, zlib.crc32(body, zlib.crc32(front)), body)
+    crc = zlib.crc32(body, zlib.crc32(front))
+    return b"%s%08x\n%s" % (front, crc, body), crc
 
 
 def _unframed(data: bytes) -> tuple[str, int, bytes]:
@@ -183,12 +185,12 @@ def _unframed(data: bytes) -> tuple[str, int, bytes]:
 
 def encode(state: TaskState) -> bytes:
     """The bytes of a state in the canonical format: the same for the same state, whichever backend had it."""
-    return _framed(CANONICAL, _encoder.encode(ordered(state)))
+    return _framed(CANONICAL, _encoder.encode(ordered(state)))[0]
 
 
 def encode_manifest(state: TaskState, filed: Filed) -> bytes:
     """The bytes of a manifest; `state` has nothing by key."""
-    return _framed(filed.format, _encoder.encode(Manifest(state=state, files=filed.files, layout=filed.layout)))
+    return _framed(filed.format, _encoder.encode(Manifest(state=state, files=filed.files, layout=filed.layout)))[0]
 
 
 def text_of(data: bytes) -> str:
@@ -204,8 +206,8 @@ def text(state: TaskState) -> str:
 def file_of(name: Handle, content: KeyedEdit | SortedFile) -> NewFile:
     """A file that is to be written under this name."""
     kind, body = (SORTED, content.data) if isinstance(content, SortedFile) else (ENTRIES, _encoder.encode(content))
-    data = _framed(kind, body)
-    return NewFile(StateFile(name, kind, len(data), _unframed(data)[1]), data)
+    data, crc = _framed(kind, body)
+    return NewFile(StateFile(name, kind, len(data), crc), data)
 
 
 def read(data: bytes) -> TaskState | Manifest:
