@@ -32,6 +32,7 @@ from ...scenario.recorded import read_recorded
 from ..orchestrator.evidence import EVIDENCE, kept
 from ..subjects.past import Past, past_of
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, Directory, locked, root_of, said
+from .renaming import renamed
 
 RUN, SCENARIO, HISTORY = "run", "scenario.json", "history.json"
 ALL = 1 << 62
@@ -170,13 +171,14 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
         taken = _taken(before[1], record, root)
         stores = _stores(directory, number, before[1])
         _demand_same(directory, record, taken, before[1])
+        history = renamed(before[1], stores.records, directory.size)
     gone = [
         one.checkpoint
-        for one in before[1].completed
+        for one in history.completed
         if one.savepoint and one.checkpoint < number and one.checkpoint not in directory.records
     ]
     _demand_layout(before[0], scenario, folder)
-    past = past_of(_without_names(before[0], scenario), before[1], number, scenario, gone)
+    past = past_of(_without_names(before[0], scenario), history, number, scenario, gone)
     return Beginning(scenario=scenario, past=past, stores=stores)
 
 

@@ -145,6 +145,48 @@ def test_a_fork_of_the_tool_is_begun_from(kept: Path, tmp_path: Path) -> None:
     assert_it_holds(begun(tmp_path / "forked", SimulatedSubject(), unstopped(), oldest))
 
 
+@pytest.mark.parametrize("to", ["canonical", "native", "incremental"])
+@pytest.mark.parametrize("taken", ["canonical", "native", "incremental"])
+def test_a_newest_snapshot_that_was_converted_is_begun_from(tmp_path: Path, taken: str, to: str) -> None:
+    """Conversion gives its files other names than the history of its run has; its job retains it, and needs them."""
+    kept, forked = tmp_path / "kept", tmp_path / "forked"
+    left(kept, SimulatedSubject(), stopped(snapshot_format=taken))
+    assert tool("fork", kept, "newest", forked, "--to", to)[0] == 0
+    assert_it_holds(begun(forked, SimulatedSubject(), unstopped(snapshot_format=taken)))
+
+
+@pytest.mark.parametrize("taken", ["canonical", "incremental"])
+def test_an_older_savepoint_that_was_converted_stays(tmp_path: Path, taken: str) -> None:
+    """The job begins from the newest snapshot, and the older one is still its user's."""
+    kept = tmp_path / "kept"
+    left(kept, SimulatedSubject(), stopped(snapshot_format=taken))
+    saved = next(number for number, one in Directory(kept).records.items() if one.savepoint)
+    assert saved < max(Directory(kept).records)
+    assert tool("convert", kept, saved, "--to", "native")[1]["change"]["was_done"] is False
+    result = begun(kept, SimulatedSubject(), unstopped(snapshot_format=taken))
+    assert_it_holds(result)
+    assert result.history.residue is not None
+    assert saved in result.history.residue.retained
+
+
+def test_a_finished_task_whose_state_was_converted_in_one_of_two_snapshots(tmp_path: Path) -> None:
+    """Both have its last state in one file; converted, the newer one has a file of its own."""
+    kept, short = tmp_path / "kept", job(200, Count(), splits=2, width=2, retained_checkpoints=4)
+    (source,) = short.workload.inputs
+    inputs = (replace(source, splits=(source.splits[0][:2], source.splits[1])),)
+    short = replace(short, workload=replace(short.workload, inputs=inputs))
+    stop = replace(STOP[1], trigger=AtPoint(point="checkpoint-completed", occurrence=3))
+    left(kept, SimulatedSubject(), replace(short, commands=(STOP[0], stop)))
+    (saved, older), (newest, newer) = ((at, one) for at, one in Directory(kept).records.items() if one.savepoint)
+    assert set(older.handles.values()) & set(newer.handles.values()), "the last state of the finished task is in both"
+    for converted in (newest, saved):
+        assert tool("convert", kept, converted, "--to", "native")[0] == 0
+        result = begun(kept, SimulatedSubject(), short)
+        assert result.judgement.violated == {}
+        assert result.history.residue is not None
+        assert saved in result.history.residue.retained
+
+
 @pytest.mark.parametrize(
     ("defect", "snapshot", "invariant", "difference"),
     [
