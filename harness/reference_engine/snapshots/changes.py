@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from ....reference_impl.core.backends.stored import Loaded
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
@@ -136,7 +137,7 @@ class Changing:
         try:
             for done, (task, handle) in enumerate(record.handles.items()):
                 progress.advance(done)
-                loaded = source.load(handle)
+                loaded = _restored(source, handle)
                 if to is None:
                     parts = [(name, source.content(name) or b"") for name in (*(f.name for f in loaded.files), handle)]
                 else:
@@ -392,9 +393,17 @@ def _demand_whole(directory: Directory, record: CompletedSnapshot) -> None:
     """Raise UsageError if a snapshot cannot be restored."""
     for handle in record.handles.values():
         try:
-            directory.load(handle)
+            _restored(directory, handle)
         except CorruptSnapshot as error:
             raise UsageError(f"{directory.root / SNAPSHOTS}: {said(error)}; nothing was changed") from None
+
+
+def _restored(directory: Directory, handle: Handle) -> Loaded:
+    """The state under a handle; raises CorruptSnapshot if a file is not whole, or a log lacks what it refers to."""
+    loaded = directory.load(handle)
+    for problem in directory.lacking(loaded.state):
+        raise CorruptSnapshot(problem)
+    return loaded
 
 
 def _change(

@@ -6,6 +6,7 @@ was appended before it began.  A file is closed by a request.
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Protocol
 
 import msgspec
@@ -137,17 +138,10 @@ class Spills:
 
     def _fetched(self, runner: Attempt, refs: tuple[Ref, ...]) -> None:
         try:
-            answer: Fetched | LoadFailed = Fetched(tuple(self._whole(ref) for ref in refs))
+            answer: Fetched | LoadFailed = Fetched(tuple(all_elements(self.store, ref) for ref in refs))
         except (OSError, EngineError) as error:
             answer = LoadFailed(str(error))
         runner.deliver(answer)
-
-    def _whole(self, ref: Ref) -> tuple[Element, ...]:
-        """All elements that a reference names; raises CorruptSnapshot if some are missing."""
-        found = self.store.read(ref)
-        if [number for number, _ in found] != list(range(ref.first, ref.end)):
-            raise CorruptSnapshot(f"{ref.log} holds {len(found)} of the elements {ref.first} to {ref.end - 1}")
-        return tuple(element for _, element in found)
 
     def resolved(self, stored: str) -> str:
         """The text of a state as a reader of the stores sees it now: with the durable ones of the rows to which it
@@ -175,3 +169,12 @@ class Spills:
             self.store.delete(log)
         if deleted:
             self.world.observer.saw(o.LogsCleared(tuple(deleted)))
+
+
+def all_elements(store: SpillStore, ref: Ref) -> tuple[Element, ...]:
+    """All elements that a reference names; raises CorruptSnapshot if some are missing."""
+    found = store.read(ref)
+    numbers = (number for number, _ in found)
+    if not all(number == wanted for number, wanted in zip_longest(numbers, range(ref.first, ref.end))):
+        raise CorruptSnapshot(f"{ref.log} holds {len(found)} of the elements {ref.first} to {ref.end - 1}")
+    return tuple(element for _, element in found)

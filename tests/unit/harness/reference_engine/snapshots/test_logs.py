@@ -1,0 +1,85 @@
+"""Logs of persistent channels, to which the snapshots of a directory refer."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.reference_engine.snapshots.directory import Directory
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.runtime.exit_codes import UsageError
+from cutproof.reference_impl.core.vocabulary.state import Ref
+from cutproof.reference_impl.processes.disk.logs import DiskLogs
+from unit.harness.reference_engine.snapshots.continuing import assert_it_holds, begun, left, stopped, unstopped
+from unit.harness.reference_engine.snapshots.stores import refused, tool
+
+SLOW = {
+    "alignment": "unaligned",
+    "spilling": "continuous",
+    "spill_store": "files",
+    "apply_cost_us": 260,
+    "read_interval_us": 100,
+    "channel_capacity": 6,
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "kept"
+    left(folder, SimulatedSubject(), stopped(**SLOW))
+    for _, ref in referred(folder):
+        in_single_files(folder, ref.log)
+    return folder
+
+
+@pytest.fixture
+def kept(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "kept"))
+
+
+def referred(kept: Path) -> list[tuple[int, Ref]]:
+    """What the snapshots refer to: the number of each, and the elements in a log."""
+    directory = Directory(kept)
+    states = (
+        (n, directory.load(one).state) for n, record in directory.records.items() for one in record.handles.values()
+    )
+    return [(number, ref) for number, state in states for refs in state.spilled.values() for ref in refs]
+
+
+def in_single_files(kept: Path, log: str) -> None:
+    """Write a log again, each element in a file of its own, as quick flushes do."""
+    elements = DiskLogs(kept, whole_files=True).read(Ref(log, 0, 1 << 40))
+    shutil.rmtree(kept / "logs" / log)
+    logs = DiskLogs(kept, whole_files=True)
+    for number, element in elements:
+        logs.append(log, number, element)
+        logs.finish(log, logs.begin(log))
+    logs.lose(log)
+
+
+@pytest.mark.parametrize("stays", [0, 1, -1])
+def test_a_log_that_lacks_some_elements_is_no_whole_snapshot(kept: Path, stays: int) -> None:
+    """The engine restores all that a snapshot refers to, or nothing."""
+    assert tool("verify", kept)[0] == 0
+    number, ref = referred(kept)[-1]
+    assert ref.end - ref.first >= 3
+    names = sorted((kept / "logs" / ref.log).iterdir())
+    for path in names:
+        if path != names[stays]:
+            path.unlink()
+    code, found, _ = tool("verify", kept)
+    assert code == 1
+    (listed,) = [one for one in found["snapshots"] if one["id"] == number]
+    assert any(f"of the elements {ref.first} to {ref.end - 1}" in one for one in listed["problems"])
+    assert f"of the elements {ref.first} to {ref.end - 1}" in refused("fork", kept, number, kept.parent / "fork")
+    assert not (kept.parent / "fork").exists()
+    with pytest.raises(UsageError, match=f"of the elements {ref.first} to {ref.end - 1}"):
+        begun(kept, SimulatedSubject(), unstopped(**SLOW), str(number))
+
+
+def test_a_fork_takes_the_logs_along(kept: Path, tmp_path: Path) -> None:
+    number, _ = referred(kept)[-1]
+    assert tool("fork", kept, number, tmp_path / "fork")[0] == 0
+    assert_it_holds(begun(tmp_path / "fork", SimulatedSubject(), unstopped(**SLOW), str(number)))
