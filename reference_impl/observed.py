@@ -207,6 +207,8 @@ def task_failed(task: TaskId, attempt: AttemptId, cause: AnyCause, fault: int | 
 class CoordinatorChanged(Observed):
     up: bool
     fault: int | None
+    reason: str = ""
+    """why it died without a fault, in words"""
 
 
 class NeededFile(msgspec.Struct, frozen=True, array_like=True):

@@ -196,8 +196,8 @@ def _entry(scenario: Scenario, entry: object) -> str:
             return f"attempt {attempt}{part} starts {origin}" + (f" ({cause})" if cause else "")
         case TaskFailed(task=task, reason=reason):
             return f"{task} fails ({reason})"
-        case CoordinatorDown():
-            return "the coordinator dies"
+        case CoordinatorDown(reason=reason):
+            return "the coordinator dies" + (f" ({reason})" if reason else "")
         case CommandIssued(command=number) if 0 <= number < len(scenario.commands):
             return command_in_words(scenario.commands[number])
         case CommandReturned(error=error) if error:

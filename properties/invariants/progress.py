@@ -102,7 +102,8 @@ def _unexplained_failure(case: Case) -> Violated | None:
             )
             return _violated(case, "unexplained failure", message, entry, (entry.task,))
         if isinstance(entry, CoordinatorDown) and entry.fault is None:
-            return _violated(case, "unexplained failure", "the coordinator failed, and no fault explains it", entry)
+            message = "the coordinator failed, and no fault explains it" + (f": {entry.reason}" if entry.reason else "")
+            return _violated(case, "unexplained failure", message, entry)
     return None
 
 

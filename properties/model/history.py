@@ -314,6 +314,8 @@ class TaskFailed(JournalEntry, kw_only=True, tag="task-failed"):
 
 class CoordinatorDown(JournalEntry, kw_only=True, tag="coordinator-down"):
     fault: int | None = None
+    reason: str = ""
+    """why it died without a fault, in words; empty if nobody knows"""
 
 
 class CoordinatorUp(JournalEntry, kw_only=True, tag="coordinator-up"):

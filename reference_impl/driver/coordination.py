@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, get_args
 
 from ..core.job.config import Config
+from ..core.vocabulary.causes import raised
 from ..core.vocabulary.effects import (
     ClearLogs,
     Discard,
@@ -116,8 +117,8 @@ class CoordinatorRunner:
             return
         try:
             effects = self.machine.step(event)
-        except Exception:  # any exception ends this coordinator, and the history shows it
-            self.world.lose_coordinator(None, self.world.settings.takeover_us)
+        except Exception as error:  # any exception ends this coordinator, and the history shows it
+            self.world.lose_coordinator(None, self.world.settings.takeover_us, str(raised(error)))
             return
         self.perform(effects)
 

@@ -399,13 +399,13 @@ class World:
         if self.coordinator is not None and self.coordinator.machine.job == job:
             self.coordinator.feed(lost)
 
-    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
+    def lose_coordinator(self, fault: int | None, down_us: int, reason: str = "") -> None:
         """The coordinator has died, of a fault or by itself; another takes over after a while."""
         coordinator = self.coordinator
         if coordinator is None or not coordinator.alive:
             return
         coordinator.alive = False
-        self.observer.saw(o.CoordinatorChanged(False, fault))
+        self.observer.saw(o.CoordinatorChanged(False, fault, reason))
         for command in list(self._commands):
             del self._commands[command]
             self.observer.saw(o.command_returned(command, None, CoordinatorDied()))

@@ -146,8 +146,8 @@ def _from_journal(event: AnyJournalEntry) -> Timed | None:
             return of_coordinator(what="attempt-started", attempt=attempt, checkpoint=restores, detail=part)
         case TaskFailed(task=task, attempt=attempt, reason=reason):
             return timed(what="failed", task=task, attempt=attempt, detail=reason)
-        case CoordinatorDown():
-            return of_coordinator(what="coordinator-down")
+        case CoordinatorDown(reason=reason):
+            return of_coordinator(what="coordinator-down", detail=reason)
         case CoordinatorUp():
             return of_coordinator(what="coordinator-up")
         case CheckpointTriggered(checkpoint=checkpoint):

@@ -286,7 +286,7 @@ class Recorder:
         if event.up:
             entry = h.CoordinatorUp(order=self.order(), at_us=self.now())
         else:
-            entry = h.CoordinatorDown(order=self.order(), at_us=self.now(), fault=event.fault)
+            entry = h.CoordinatorDown(order=self.order(), at_us=self.now(), fault=event.fault, reason=event.reason)
         self.history.journal.append(entry)
         if self.detailed:
             self.timed("coordinator-up" if event.up else "killed", "coordinator", 0)

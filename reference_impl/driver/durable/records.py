@@ -40,7 +40,7 @@ class RecordsWorld(Site, Protocol):
     def fired(self, fault: int, detail: str, attempt: int | None, struck: o.AnyStruck | None = None) -> None:
         """A fault that waited here has changed something live."""
 
-    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
+    def lose_coordinator(self, fault: int | None, down_us: int, reason: str = "") -> None:
         """The coordinator has died, by a fault or by itself."""
 
     def read_sink(self) -> None:

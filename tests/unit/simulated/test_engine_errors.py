@@ -64,7 +64,11 @@ def test_a_coordinator_whose_machine_raises_is_down_without_a_fault_and_followed
     history = history_of(SCENARIO, Parts(triggering=Confuses()))
     first, second, *_ = journal(CoordinatorDown, history)
     assert (first.fault, second.fault) == (None, None)
-    assert difference(history) == "unexplained failure"
+    assert first.reason == "the engine raised KeyError: 'allowed'"
+    verdict = judge(SCENARIO.workload, SCENARIO.topology, history).verdicts["progress"]
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "unexplained failure"
+    assert verdict.message == f"the coordinator failed, and no fault explains it: {first.reason}"
 
 
 def test_an_assertion_of_the_engine_is_reported_alike(monkeypatch: pytest.MonkeyPatch) -> None:

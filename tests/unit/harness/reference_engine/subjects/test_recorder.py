@@ -161,7 +161,7 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
     fault = {"fault": 1, "kind": "fail-write", "phase": "running", "attempt": 2}
     assert [(type(entry), without_order(entry)) for entry in watched.history.journal] == [
         (h.TaskFailed, {"task": "a-0", "attempt": 2, "reason": "it was killed", "fault": 0, "cause": OtherCause()}),
-        (h.CoordinatorDown, {"fault": 1}),
+        (h.CoordinatorDown, {"fault": 1, "reason": ""}),
         (h.CoordinatorUp, {}),
         (
             h.CommandIssued,
