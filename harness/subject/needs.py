@@ -54,6 +54,7 @@ def needs(scenario: Scenario) -> Capabilities:
         rescales=any(command.parallelism for command in scenario.commands if isinstance(command, Resume | Fork)),
         resumes_older=any(resume.snapshot != "newest" for resume in resumes),
         claims_snapshots=any(resume.claim_mode != "by-kind" for resume in resumes),
+        forks_memory=engine.snapshot_store == "memory" and any(isinstance(one, Fork) for one in scenario.commands),
         refuses_incompatible=any(resume.inserted for resume in resumes),
         regional_recovery=engine.failover == "region",
         local_recovery=local,

@@ -46,6 +46,7 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
         _known(command, capabilities)
         for command in scenario.commands
         if command_kind(command) in capabilities.commands
+        and (not isinstance(command, Fork) or engine.snapshot_store == "files" or capabilities.forks_memory)
         and not (
             _is_incompatible(command) and (not capabilities.refuses_incompatible or engine.guarantee == "at-most-once")
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ....faults.plan import kind_of
+from ....properties.model import history as h
 from ....properties.model.history import History, Residue
 from ....properties.model.workload import Row
 from ....reference_impl.processes.configuration import STORE
@@ -28,9 +29,19 @@ EVIDENCE = "evidence.json"
 SCENARIO = "scenario.json"
 """the scenario file for a replay; judging needs only the evidence"""
 JOURNALS = "journal"
+FORKS = "forks"
+"""a folder for each job that was forked from the run, by numbers"""
 LIMIT_BYTES = 256 * 1024 * 1024
 """the largest size of each saved file"""
 SUBJECT = "processes"
+
+
+class Copied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When the stores were copied with which a forked job began."""
+
+    at_us: int
+    retained: list[int]
+    """the checkpoints that the run retained then"""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,6 +68,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     timeline: bool
     past: Past | None = None
     """the run before, from whose snapshot the first job began"""
+    copied: Copied | None = None
+    """of a forked job"""
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,9 +118,31 @@ def kept(folder: Path) -> tuple[Scenario, History]:
     try:
         evidence = _unsealed(folder)
         scenario = evidence.scenario if evidence.past is None else evidence.past.scenario
-        return scenario, history_of(evidence, folder / JOURNALS)
+        history = history_of(evidence, folder / JOURNALS)
+        if forks := [_fork_in(one) for one in sorted((folder / FORKS).glob("*"), key=lambda one: int(one.name))]:
+            history.forks = forks
+        return scenario, history
     except (OSError, msgspec.DecodeError, RecursionError, CutproofError) as error:
         raise UsageError(f"{folder} holds no readable run on processes: {one_line(error)}") from error
+
+
+def _fork_in(folder: Path) -> h.Forked:
+    evidence = _unsealed(folder)
+    return forked_of(evidence, history_of(evidence, folder / JOURNALS))
+
+
+def forked_of(evidence: Evidence, history: History) -> h.Forked:
+    """A forked job, from its evidence and its history."""
+    past, copied = evidence.past, evidence.copied
+    if past is None or copied is None:
+        raise HarnessFailed(f"{EVIDENCE} is not that of a forked job")
+    return h.Forked(
+        command=past.command,
+        at_us=copied.at_us,
+        checkpoint=past.checkpoint,
+        retained=copied.retained,
+        history=history,
+    )
 
 
 def _unsealed(folder: Path) -> Evidence:

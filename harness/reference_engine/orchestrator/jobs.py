@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ....faults.plan import AtTime
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.ends import Status
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.disk.logs import DiskLogs
 from ....reference_impl.processes.network.frames import Ended, Returned, Submit, TakeOver
 from ...scenario.model import Resume, Scenario
 from ...scenario.snapshots import CLAIMED, named, saved_as
-from ..snapshots.beginning import Beginning
+from ..snapshots.beginning import Behind
 from ..subjects.translation import resume_issued
 from .context import Context
 from .processes import Member
@@ -30,7 +30,7 @@ class Jobs:
         context: Context,
         scenario: Scenario,
         coordinator: Callable[[], Member | None],
-        begins: Beginning | None = None,
+        begins: Behind | None = None,
     ) -> None:
         self._context = context
         self._scenario = scenario
@@ -151,6 +151,22 @@ class Jobs:
         found = named(snapshot, self.retained(), self._scenario, self._answers)
         meant = found[0] if found else saved_as(snapshot, self._scenario, self._answers)
         return CheckpointId(meant) if meant is not None else None
+
+    def named(self, snapshot: str, retained: Sequence[int]) -> tuple[int, ...]:
+        """Those of the retained snapshots for which the words of a command stand."""
+        return named(snapshot, retained, self._scenario, self._answers)
+
+    def restorable(self) -> list[int]:
+        """The retained checkpoints whose records are on disk.  A job that runs may be about to delete a record: a
+        snapshot counts while its coordinator knows it too."""
+        recorded = [int(one.checkpoint) for one in self._files.survey()[0]]
+        return recorded if self.is_over else [one for one in recorded if one in self._context.facts.retained]
+
+    def record(self) -> JobRecord:
+        """The durable record of the latest job, or what the first one will say."""
+        attempt, checkpoint, _, _ = self._submission
+        first = JobRecord(job=self.number, attempt=AttemptId(attempt), next_checkpoint=CheckpointId(checkpoint))
+        return self._records.load(self.number) or first
 
     def retained(self) -> list[int]:
         """The checkpoints that the last job or its user retains."""

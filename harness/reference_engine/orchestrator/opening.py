@@ -21,7 +21,7 @@ from ....reference_impl.processes.stores.sinks import DATABASE, SinkPlace
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Resume, Scenario
 from ...subject.port import ScenarioRefused
-from ..snapshots.beginning import Beginning
+from ..snapshots.beginning import Behind
 from ..snapshots.directory import locked
 from ..subjects import process_job
 from ..subjects.past import Past
@@ -68,7 +68,7 @@ def opened(
     defect: str | None,
     scale: int,
     timeline: bool,
-    begins: Beginning | None = None,
+    begins: Behind | None = None,
 ) -> Opened:
     """Prepare a run.  Raises ScenarioRefused if the engine refuses it, CutproofError if a service is missing."""
     job = process_job.describe(scenario, defect, scale, begins.past.job if begins is not None else 0)

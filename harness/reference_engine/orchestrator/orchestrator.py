@@ -21,10 +21,11 @@ from ....reference_impl.processes.stores.sinks import DATABASE
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Scenario
 from ...subject.port import SubjectFailed
-from ..snapshots.beginning import Beginning
+from ..snapshots.beginning import Behind
 from .bound import Bound
 from .context import Context
-from .evidence import Evidence
+from .copies import Copies
+from .evidence import Copied, Evidence
 from .facts import Facts
 from .injectors.process_faults import Disturbances
 from .injectors.steering import Steering
@@ -49,7 +50,7 @@ MOST_DEATHS = 12
 class Orchestrator:
     """One run: call `run`, then `evidence`, then `close`."""
 
-    def __init__(self, opened: Opened, scenario: Scenario, begins: Beginning | None = None) -> None:
+    def __init__(self, opened: Opened, scenario: Scenario, begins: Behind | None = None) -> None:
         self._opened = opened
         self._begins = begins
         self._scenario = scenario
@@ -62,7 +63,8 @@ class Orchestrator:
         )
         self._environment = Disturbances(context, self._replace)
         self._jobs = Jobs(context, scenario, lambda: context.processes.current(COORDINATOR), begins)
-        self._steering = Steering(context, scenario, self._environment, self._jobs)
+        self.copies = Copies(context, scenario, self._jobs)
+        self._steering = Steering(context, scenario, self._environment, self._jobs, self.copies)
         self._rest = Rest(context, not all(source.bounded for source in scenario.workload.inputs))
         self._bound = Bound(context, scenario)
         self._newest = 0
@@ -120,6 +122,7 @@ class Orchestrator:
                 processes.move_again()
         if not self._quiet:
             processes.stand_still()
+        self.copies.at_the_end(is_at_rest=self._quiet)
         self._services.check_proxies(is_last=True)
         self.context.journal.saw(o.Closing())
         self.context.journal.flush()
@@ -183,7 +186,10 @@ class Orchestrator:
         return False
 
     def _echoed(self, member: Member, frame: f.Echo) -> None:
-        self._echoes, self._awaits_echo = frame.number, False
+        if frame.number < 0:
+            self.copies.echoed(-1 - frame.number)
+        else:
+            self._echoes, self._awaits_echo = frame.number, False
 
     # -- frames of processes ------------------------------------------------------------
 
@@ -302,8 +308,9 @@ class Orchestrator:
 
     # -- evidence --------------------------------------------------------------------
 
-    def evidence(self) -> Evidence:
-        """The evidence of the run, collected while every process is stopped.  Raises HarnessFailed.
+    def evidence(self, copied: Copied | None = None) -> Evidence:
+        """The evidence of the run, collected while every process is stopped; `copied` if it is that of a forked
+        job.  Raises HarnessFailed.
 
         If a fault still keeps the database down, this starts it again.
         """
@@ -345,6 +352,7 @@ class Orchestrator:
             begun=self.context.begun_us,
             timeline=self._opened.config.detailed,
             past=self._begins.past if self._begins is not None else None,
+            copied=copied,
         )
 
     def close(self) -> None:

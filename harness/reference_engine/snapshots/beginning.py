@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -73,6 +74,25 @@ class Stores(msgspec.Struct, frozen=True, kw_only=True):
 
 SNAPSHOT = "snapshot"
 """whose temporary files these are"""
+
+
+class Writing(Protocol):
+    """The stores with which a run on processes begins."""
+
+    @property
+    def records(self) -> tuple[CompletedSnapshot, ...]: ...
+
+    def write(self, root: Path, *, whole_files: bool) -> None: ...
+
+
+class Behind(Protocol):
+    """What a run on processes has behind it, if it begins from a snapshot."""
+
+    @property
+    def past(self) -> Past: ...
+
+    @property
+    def stores(self) -> Writing: ...
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):

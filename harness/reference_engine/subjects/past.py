@@ -17,7 +17,7 @@ import msgspec
 from ....faults.plan import AtTime
 from ....properties.model import history as h
 from ....properties.reconstruct.commands import Commands
-from ....properties.reconstruct.layouts import layouts
+from ....properties.reconstruct.layouts import layouts, rescaled
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
@@ -36,7 +36,7 @@ from ....reference_impl.core.vocabulary.transactions import (
 )
 from ....reference_impl.driver.ports import External
 from ...runtime.exit_codes import HarnessFailed
-from ...scenario.model import AnyCommand, Cancel, DeleteSnapshot, Resume, Scenario, kind_of
+from ...scenario.model import AnyCommand, Cancel, DeleteSnapshot, Fork, Resume, Scenario, kind_of
 from .cutting import answers, cut_run, up_to
 from .translation import identity
 
@@ -62,6 +62,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     faults: int
     commands: int
     """how many the scenario of the run before had, and those in between"""
+    command: int
+    """the number of the command with which the run begins"""
     parallelism: dict[str, int]
     """by operator: what the next job changes"""
 
@@ -94,7 +96,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def end(self, history: h.History) -> None:
         """Give faults and commands the numbers that they have in the scenario of both runs."""
-        shift = {"fault": self.faults, "command": self.commands}
+        shift = {"fault": self.faults, "command": self.command + 1}
         before = {"fault": self.faults + 1, "command": self.commands + 1}
         known = len(self.history.journal)
         history.journal = [
@@ -225,7 +227,42 @@ def past_of(
         at_us=at_us,
         faults=len(before.faults),
         commands=len(before.commands) + len(between) + 1,
+        command=len(before.commands) + len(between),
         parallelism=changed,
+    )
+
+
+def past_of_fork(
+    scenario: Scenario, history: h.History, checkpoint: int, command: int, job: int, copied_us: int
+) -> tuple[Past, Scenario]:
+    """What a job has behind it that is forked from a run by one of its commands, and the scenario that it runs: nothing
+    disturbs it.  `job` is the last job before, `copied_us` when the stores were copied."""
+    fork = scenario.commands[command]
+    assert isinstance(fork, Fork)
+    cut = up_to(history, checkpoint)
+    cut.journal = [one for one in cut.journal if one.at_us <= copied_us or not _takes_away(one)]
+    snapshot = next(one for one in cut.completed if one.checkpoint == checkpoint)
+    layout = layouts(scenario.topology, range(1, snapshot.job + 1), Commands(history))[snapshot.job]
+    past = Past(
+        scenario=scenario,
+        history=cut,
+        checkpoint=checkpoint,
+        job=job,
+        order=latest(history),
+        at_us=max(entry.at_us for entry in (*history.journal, *history.completed)),
+        faults=len(scenario.faults),
+        commands=len(scenario.commands),
+        command=command,
+        parallelism=dict(fork.parallelism),
+    )
+    topology = rescaled(layout, fork.parallelism)
+    return past, msgspec.structs.replace(scenario, topology=topology, faults=(), commands=(), deviations=())
+
+
+def _takes_away(entry: h.AnyJournalEntry) -> bool:
+    """Whether an entry says that a snapshot was deleted, or that its user wanted that."""
+    return isinstance(entry, h.SnapshotDeleted) or (
+        isinstance(entry, h.CommandIssued) and entry.kind == "delete-snapshot"
     )
 
 

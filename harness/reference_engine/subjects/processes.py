@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 
 from ....faults.plan import KINDS
-from ....properties.model.history import History
+from ....properties.model.history import Forked, History
+from ....properties.reconstruct.layouts import rescaled
+from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.defects import parts_for
 from ....reference_impl.processes.launching.cluster import LauncherFailed
 from ...runtime.exit_codes import HarnessFailed, UsageError
@@ -26,14 +28,16 @@ from ...scenario.model import Fork, Scenario
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from ...toxiproxy import program as toxiproxy
-from ..orchestrator.evidence import SUBJECT, history_of, keep
+from ..orchestrator.copies import Copy, Forking, StoresOfFork
+from ..orchestrator.evidence import FORKS, SUBJECT, Copied, forked_of, history_of, keep
 from ..orchestrator.opening import opened
 from ..orchestrator.orchestrator import Orchestrator
 from ..orchestrator.remembered import Note
 from ..orchestrator.services import Services
 from ..services import places, postgres, rocksdb
 from ..snapshots.beginning import Beginning, beginning, demand_new, leave
-from .translation import refuse_aims
+from .past import past_of_fork
+from .translation import job_graph, refuse_aims
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
 SCALE = 20
@@ -67,12 +71,12 @@ class ProcessesSubject:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything but schedule perturbations, local channels, and local recovery without continuous spilling.  A
-        user's own database is never killed."""
+        """Everything but schedule perturbations, local channels, forks from memory, and local recovery without
+        continuous spilling.  A user's own database is never killed."""
         not_ours = {"kill-database"} if os.environ.get(postgres.DSN_VARIABLE) else set()
         return Capabilities(
             faults=frozenset(KINDS) - not_ours,
-            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume"}),
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume", "fork"}),
             operators=frozenset(OPERATORS),
             sources=frozenset(SOURCES),
             rescales=True,
@@ -129,10 +133,18 @@ class ProcessesSubject:
             )
         if scenario.engine.state_backend == "lsm" and not rocksdb.is_there():
             raise ScenarioRefused(f"state_backend lsm: on processes it is RocksDB; {rocksdb.ADVICE}")
-        if any(isinstance(command, Fork) for command in scenario.commands):
-            raise ScenarioRefused("fork: on processes no job is forked, since nobody copies the stores of a run")
+        forks = [command for command in scenario.commands if isinstance(command, Fork)]
+        if forks and scenario.engine.snapshot_store == "memory":
+            raise ScenarioRefused("fork: on processes the snapshots in a coordinator's memory are not copied")
         refuse_aims(scenario)
-        tasks = max(sum(layout.parallelism.values()) for layout in topologies_of(scenario))
+        layouts = [*topologies_of(scenario)]
+        forked = [rescaled(layout, fork.parallelism) for layout in layouts for fork in forks]
+        try:
+            for layout in forked:
+                job_graph(scenario.workload, layout, scenario.engine)
+        except EngineError as error:
+            raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
+        tasks = max(sum(layout.parallelism.values()) for layout in (*layouts, *forked))
         if tasks > PROCESSES.most:
             raise ScenarioRefused(PROCESSES.refusal(tasks))
         try:
@@ -162,8 +174,31 @@ class ProcessesSubject:
         history = history_of(evidence, run.config.journal)
         if self._leaves is not None:
             leave(self._leaves, scenario if begins is None else begins.past.scenario, history, run.config.store)
+        forks: list[Forked] = []
+        for copy in orchestrator.copies.taken:
+            for checkpoint in copy.wanted:
+                forks.append(self._fork(scenario, history, copy, checkpoint, len(forks)))
+        if forks:
+            history.forks = forks
         run.close()
         return history
+
+    def _fork(self, scenario: Scenario, history: History, copy: Copy, checkpoint: int, number: int) -> Forked:
+        """Run a job that is forked from a snapshot of a run which is over."""
+        past, undisturbed = past_of_fork(scenario, history, checkpoint, copy.command, copy.job.job, copy.at_us)
+        begins = Forking(past=past, stores=StoresOfFork(copy=copy, checkpoint=checkpoint))
+        run = opened(self._services, undisturbed, self.defect, self._scale, False, begins)
+        orchestrator = Orchestrator(run, undisturbed, begins)
+        try:
+            orchestrator.run()
+            evidence = orchestrator.evidence(Copied(at_us=copy.at_us, retained=list(copy.retained)))
+        finally:
+            orchestrator.close()
+        if self.saved is not None:
+            keep(evidence, run.config.journal, self.saved / FORKS / str(number))
+        forked = forked_of(evidence, history_of(evidence, run.config.journal))
+        run.close()
+        return forked
 
     def forget(self) -> None:
         """Delete the folder of the latest run."""

@@ -87,6 +87,7 @@ CAPABILITIES = Capabilities(
     rescales=True,
     resumes_older=True,
     claims_snapshots=True,
+    forks_memory=True,
     refuses_incompatible=True,
     regional_recovery=True,
     local_recovery=True,

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 from .....faults.injectors.environment import inject
 from .....faults.injectors.triggers import Triggers
+from .....faults.plan import AtRest
 from .....faults.plan import kind_of as fault_kind
 from .....reference_impl import observed as o
 from .....reference_impl.core.vocabulary.causes import NoCoordinator
 from .....reference_impl.core.vocabulary.events import CommandKind
 from .....reference_impl.processes.network.frames import Issue
-from ....scenario.model import AnyCommand, DeleteSnapshot, Resume, Scenario, StopWithSavepoint, format_of, kind_of
+from ....scenario.model import AnyCommand, DeleteSnapshot, Fork, Resume, Scenario, StopWithSavepoint, format_of, kind_of
 from ..context import Context
+from ..copies import Copies
 from ..jobs import Jobs
 from ..layout import COORDINATOR
 from .process_faults import Disturbances
@@ -21,11 +23,14 @@ from .process_faults import Disturbances
 class Steering:
     """The triggers of a run.  `set_out` adds them, and times count from then."""
 
-    def __init__(self, context: Context, scenario: Scenario, environment: Disturbances, jobs: Jobs) -> None:
+    def __init__(
+        self, context: Context, scenario: Scenario, environment: Disturbances, jobs: Jobs, copies: Copies
+    ) -> None:
         self._context = context
         self._scenario = scenario
         self._environment = environment
         self._jobs = jobs
+        self._copies = copies
         self.triggers = Triggers(environment.now, environment.at)
         self._unapplied: dict[str, None] = {}
         self._happened: dict[str, int] = {}
@@ -36,7 +41,10 @@ class Steering:
             self._unapplied[name] = None
             self.triggers.add(fault.trigger, self._injection(number, name))
         for number, command in enumerate(self._scenario.commands):
-            if not isinstance(command, Resume):
+            if isinstance(command, Fork):
+                if not isinstance(command.trigger, AtRest):
+                    self.triggers.add(command.trigger, self._forking(number))
+            elif not isinstance(command, Resume):
                 name = f"command {number}: {kind_of(command)}"
                 self._unapplied[name] = None
                 self.triggers.add(command.trigger, self._issue(number, name, command))
@@ -70,6 +78,9 @@ class Steering:
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self._context.after_real(0, act)
 
+    def _forking(self, number: int) -> Callable[[], None]:
+        return lambda: self._context.after_real(0, lambda: self._copies.request(number))
+
     # -- schedule perturbations ------------------------------------------------------------------
 
     def happened(self, what: str) -> None:
@@ -90,4 +101,4 @@ class Steering:
             for one in self._scenario.deviations
             if one.occurrence > self._happened.get(one.what, 0)
         ]
-        return [*self._unapplied, *late, *(kind_of(one) for one in self._jobs.unapplied)]
+        return [*self._unapplied, *self._copies.unapplied(), *late, *(kind_of(one) for one in self._jobs.unapplied)]

@@ -1,0 +1,134 @@
+"""Copies of the stores of a run, from each of which jobs are forked once the run is over.
+
+While the stores are copied, every process is stopped.  So a copy is what the processes would find if all of them died
+at that moment.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from ....faults.plan import AtRest
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from ....reference_impl.processes.disk.durable import Temporaries
+from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
+from ....reference_impl.processes.network.frames import Echo
+from ...scenario.model import Fork, Scenario, kind_of
+from ..subjects.past import Past
+from .context import Context
+from .jobs import Jobs
+from .layout import COORDINATOR
+
+FOLDER = "copies"
+
+
+class Copy(msgspec.Struct, frozen=True, kw_only=True):
+    """The stores of a run at a moment, and the snapshots from which a command forks jobs."""
+
+    command: int
+    root: Path
+    at_us: int
+    job: JobRecord
+    """of the latest job"""
+    retained: tuple[int, ...]
+    wanted: tuple[int, ...]
+
+
+class StoresOfFork(msgspec.Struct, frozen=True, kw_only=True):
+    """The stores with which a fork begins: as if one snapshot were the last that completed."""
+
+    copy: Copy
+    checkpoint: int
+
+    @property
+    def records(self) -> tuple[CompletedSnapshot, ...]:
+        known = DiskFiles(self.copy.root).survey()[0]
+        return tuple(one for one in known if one.checkpoint in self.copy.retained and one.checkpoint <= self.checkpoint)
+
+    def write(self, root: Path, *, whole_files: bool) -> None:
+        shutil.copytree(self.copy.root, root, dirs_exist_ok=True)
+        files, left = DiskFiles(root), {one.checkpoint for one in self.records}
+        for record in files.survey()[0]:
+            if record.checkpoint not in left:
+                files.discard((), record.checkpoint)
+        DiskJobs(root).save(self.copy.job)
+
+
+class Forking(msgspec.Struct, frozen=True, kw_only=True):
+    """What a forked job begins with."""
+
+    past: Past
+    stores: StoresOfFork
+
+
+class Copies:
+    """The copies of one run, in the order in which they were taken."""
+
+    def __init__(self, context: Context, scenario: Scenario, jobs: Jobs) -> None:
+        self._context = context
+        self._scenario = scenario
+        self._jobs = jobs
+        self._has_files = scenario.engine.snapshot_store == "files"
+        self.taken: list[Copy] = []
+        self._requested: dict[int, None] = {}
+
+    def request(self, number: int) -> None:
+        """Copy the stores for a command once the coordinator has done the step in which it is."""
+        self._requested[number] = None
+        coordinator = self._context.processes.current(COORDINATOR)
+        if coordinator is None:
+            self.echoed(number)
+        else:
+            coordinator.send(Echo(self._context.clock.tick(), -1 - number))
+
+    def echoed(self, number: int) -> None:
+        """The coordinator has done that step, or is dead."""
+        if number in self._requested:
+            self._context.processes.stand_still()
+            try:
+                self._take(number)
+            finally:
+                self._context.processes.move_again()
+
+    def at_the_end(self, *, is_at_rest: bool) -> None:
+        """Copy the stores for what is still requested, and for each command that forks jobs at rest, while all
+        processes are stopped."""
+        for number in list(self._requested):
+            self._take(number)
+        for number, command in enumerate(self._scenario.commands):
+            if is_at_rest and isinstance(command, Fork) and isinstance(command.trigger, AtRest):
+                self._take(number)
+
+    def unapplied(self) -> list[str]:
+        """The commands for which there was no snapshot, in words."""
+        forked = {copy.command for copy in self.taken}
+        return [
+            f"command {number}: {kind_of(command)}"
+            for number, command in enumerate(self._scenario.commands)
+            if isinstance(command, Fork) and number not in forked
+        ]
+
+    def _take(self, number: int) -> None:
+        self._requested.pop(number, None)
+        command = self._scenario.commands[number]
+        assert isinstance(command, Fork)
+        retained = tuple(self._jobs.restorable()) if self._has_files else ()
+        wanted = self._jobs.named(command.snapshot, retained)
+        if not wanted:
+            return
+        config, clock = self._context.config, self._context.clock
+        root = config.folder / FOLDER / str(len(self.taken))
+        shutil.copytree(config.store, root, ignore=shutil.ignore_patterns(f"{Temporaries.FOLDER}*"))
+        self.taken.append(
+            Copy(
+                command=number,
+                root=root,
+                at_us=clock.tick() - self._context.begun_us,
+                job=self._jobs.record(),
+                retained=retained,
+                wanted=wanted,
+            )
+        )
