@@ -35,7 +35,8 @@ from ..orchestrator.orchestrator import Orchestrator
 from ..orchestrator.remembered import Note
 from ..orchestrator.services import Services
 from ..services import places, postgres, rocksdb
-from ..snapshots.beginning import Beginning, beginning, demand_new, leave
+from ..snapshots.beginning import leave
+from .continuing import Continued
 from .past import past_of_fork
 from .translation import job_graph, refuse_aims
 
@@ -45,7 +46,7 @@ SCALE = 20
 LARGEST_SCALE = 1_000
 
 
-class ProcessesSubject:
+class ProcessesSubject(Continued):
     """Runs scenarios on processes, with `defect` planted.  Each run is saved in a folder below `keep` before the merge.
 
     The launcher, Toxiproxy and PostgreSQL are started when a scenario first needs them, and run until `close`.
@@ -62,8 +63,6 @@ class ProcessesSubject:
         """the folder of the latest run, until `forget`"""
         self._scale = _scale()
         self._services = services or Services()
-        self._begins: Beginning | None = None
-        self._leaves: Path | None = None
 
     @property
     def name(self) -> str:
@@ -114,14 +113,6 @@ class ProcessesSubject:
             places.check_socket(postgres.SOCKET)
         toxiproxy.version(toxiproxy.binary())
         postgres.describe()
-
-    def begin_from(self, folder: Path, snapshot: str, scenario: Scenario) -> Scenario:
-        self._begins = beginning(folder, snapshot, scenario)
-        return self._begins.past.scenario
-
-    def leave_in(self, folder: Path) -> None:
-        demand_new(folder)
-        self._leaves = folder
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises ScenarioRefused if it cannot be run, CutproofError if a service is missing."""

@@ -58,6 +58,7 @@ from ...scenario.model import (
 from ...scenario.snapshots import CLAIMED, named, saved_as
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
+from .continuing import Continued
 from .cutting import answers
 from .forks import Forks
 from .recorder import Recorder
@@ -114,13 +115,11 @@ CAPABILITIES = Capabilities(
 )
 
 
-class SimulatedSubject:
+class SimulatedSubject(Continued):
     """Runs scenarios in virtual time, with `defect` planted in the engine."""
 
     def __init__(self, defect: str | None = None) -> None:
         self.defect = defect
-        self._begins: Beginning | None = None
-        self._leaves: Path | None = None
         self.events = 0
         """of the latest run"""
         self._most = LIMIT_STEPS
@@ -144,18 +143,6 @@ class SimulatedSubject:
         bounded = copy.copy(self)
         bounded._most = min(events, LIMIT_STEPS)
         return bounded
-
-    def begin_from(self, folder: Path, snapshot: str, scenario: Scenario) -> Scenario:
-        from ..snapshots.beginning import beginning
-
-        self._begins = beginning(folder, snapshot, scenario)
-        return self._begins.past.scenario
-
-    def leave_in(self, folder: Path) -> None:
-        from ..snapshots.beginning import demand_new
-
-        demand_new(folder)
-        self._leaves = folder
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises ScenarioRefused if the engine refuses it, or its run is too large."""
