@@ -149,9 +149,15 @@ def command_in_words(command: AnyCommand) -> str:
             source = _from(command.snapshot) or (" from the newest snapshot" if whose else "")
             return f"the job is started again{source}{whose}{_widths(command.parallelism)}"
         case Fork(snapshot="each"):
-            return f"from each retained snapshot another job is started beside{_widths(command.parallelism)}"
+            how = f"{_widths(command.parallelism)}{_shares(command)}"
+            return f"from each retained snapshot another job is started beside{how}"
         case Fork():
-            return f"another job is started beside{_from(command.snapshot)}{_widths(command.parallelism)}"
+            how = f"{_from(command.snapshot)}{_widths(command.parallelism)}{_shares(command)}"
+            return f"another job is started beside{how}"
+
+
+def _shares(fork: Fork) -> str:
+    return ", which refers to the files of this one" if fork.by_reference else ""
 
 
 def _savepoint(command: AnyCommand, name: str) -> str:

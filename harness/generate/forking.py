@@ -15,6 +15,8 @@ from .situations.rescaling import judged_alike, other_parallelism
 
 FORKED_PERCENT = 2
 """the share of scenarios with forks: each forked job costs about as much as the scenario itself"""
+BY_REFERENCE_PERCENT = 40
+"""the share of forks that refer to the files of their origin"""
 OLDER_PERCENT = 10
 """the share of resumes that do not take the newest snapshot"""
 CLAIM_PERCENT = 30
@@ -43,7 +45,7 @@ def with_forks(choices: Choices, scenario: Scenario, *, percent: int = FORKED_PE
     if scenario.engine.guarantee == "at-most-once":  # it restores no snapshot; a crossed scenario may have a fork
         return replace(scenario, commands=tuple(one for one in scenario.commands if not isinstance(one, Fork)))
     if not choices.percent(percent):
-        return scenario
+        return _with_references(choices, scenario)
     trims = scenario.engine.trims_logs or choices.percent(75)
     engine = replace(scenario.engine, retained_checkpoints=choices.pick((2, 3, 1)), trims_logs=trims)
     scenario = replace(scenario, engine=engine)
@@ -51,7 +53,7 @@ def with_forks(choices: Choices, scenario: Scenario, *, percent: int = FORKED_PE
     forks: list[AnyCommand] = [_fork(choices, scenario, target, amid=False)]
     if choices.percent(40):
         forks.append(_fork(choices, scenario, target, amid=True))
-    return replace(scenario, commands=(*scenario.commands, *forks))
+    return _with_references(choices, replace(scenario, commands=(*scenario.commands, *forks)))
 
 
 def _fork(choices: Choices, scenario: Scenario, target: Forecast, *, amid: bool) -> Fork:
@@ -62,6 +64,20 @@ def _fork(choices: Choices, scenario: Scenario, target: Forecast, *, amid: bool)
         if all(judged_alike(scenario.workload, topologies, rescaled(one, drawn)) for one in topologies):
             parallelism = drawn
     return Fork(trigger=trigger, snapshot=choices.pick(("each", "each", "oldest")), parallelism=parallelism)
+
+
+def _with_references(choices: Choices, scenario: Scenario) -> Scenario:
+    """The scenario with forks some of which refer to the files of their origin; none does if there are no files."""
+    if not any(isinstance(one, Fork) for one in scenario.commands):
+        return scenario
+    has_files, apart = scenario.engine.snapshot_store == "files", choices.apart("references")
+    commands = tuple(
+        replace(one, by_reference=has_files and (one.by_reference or apart.percent(BY_REFERENCE_PERCENT)))
+        if isinstance(one, Fork)
+        else one
+        for one in scenario.commands
+    )
+    return replace(scenario, commands=commands)
 
 
 def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:

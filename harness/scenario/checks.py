@@ -116,6 +116,8 @@ def _forks(scenario: Scenario) -> Iterator[str]:
             found = (_rescaled(scenario, topology, command.parallelism) for topology in topologies_of(scenario))
             problems_found = dict.fromkeys(problem for each in found for problem in each)
             yield from (f"command {index} (fork): {problem}" for problem in problems_found)
+            if command.by_reference and scenario.engine.snapshot_store == "memory":
+                yield f"command {index} (fork): by_reference: snapshots in memory have no files to refer to"
 
 
 def _rescaled(scenario: Scenario, topology: Topology, parallelism: Mapping[str, int]) -> Iterator[str]:

@@ -174,6 +174,10 @@ class Fork(Command, kw_only=True, tag="fork"):
     parallelism: dict[str, int] = {}
     """by operator: the number of subtasks in the new job; the other operators have as many as in the job that took the
     snapshot"""
+    by_reference: bool = False
+    """the new job has no copies of the snapshots' files: it refers to the files of the other job, and its increments
+    may build on them.  It owns its references, as a job that has claimed its snapshot: what one of the two jobs needs
+    no more, the other keeps"""
 
 
 AnyCommand = Savepoint | StopWithSavepoint | Cancel | DeleteSnapshot | Resume | Fork

@@ -55,6 +55,7 @@ def needs(scenario: Scenario) -> Capabilities:
         resumes_older=any(resume.snapshot != "newest" for resume in resumes),
         claims_snapshots=any(resume.claim_mode != "by-kind" for resume in resumes),
         forks_memory=engine.snapshot_store == "memory" and any(isinstance(one, Fork) for one in scenario.commands),
+        forks_by_reference=any(isinstance(one, Fork) and one.by_reference for one in scenario.commands),
         refuses_incompatible=any(resume.inserted for resume in resumes),
         regional_recovery=engine.failover == "region",
         local_recovery=local,

@@ -12,6 +12,7 @@ ABILITIES = {
     "resumes_older": "a resume from an older snapshot",
     "claims_snapshots": "a resume that says whose the snapshot is",
     "forks_memory": "a fork from a snapshot in memory",
+    "forks_by_reference": "a fork that refers to the files of its origin",
     "refuses_incompatible": "a resume with an incompatible snapshot",
     "regional_recovery": "the recovery of one region",
     "local_recovery": "local recovery",

@@ -70,6 +70,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """a job that is resumed can claim the snapshot, or leave it to its user: `claim_mode` of a resume"""
     forks_memory: bool = False
     """a job can be forked also if the coordinator's memory has its snapshots"""
+    forks_by_reference: bool = False
+    """a forked job can refer to the files of the other job's snapshots: `by_reference` of a fork"""
     refuses_incompatible: bool = False
     """a job can be resumed with new operators (maps), and is refused if its snapshot is incompatible with them"""
     regional_recovery: bool = False

@@ -1,7 +1,8 @@
 """A copy of all stores as they would be if one snapshot were the last that completed: a forked job begins with it.
 
-The job that is forked goes on, and shares nothing with the copy.  So the fork shows what the snapshot is worth: whether
-all that it refers to is there, and whether the sources can still read what follows it.
+The job that is forked goes on, and shares nothing with the copy, except the files of its snapshots if the fork is one
+by reference.  So the fork shows what the snapshot is worth: whether all that it refers to is there, and whether the
+sources can still read what follows it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..core.vocabulary.events import Claims, CompletedSnapshot, JobRecord
 from ..core.vocabulary.ids import Handle
 from .external import TransactionStore
 from .logs import LogShelf
+from .sharing import Sharing
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,8 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
     claims: Claims
     """of the snapshots from which jobs were resumed before"""
     logs: LogShelf
+    sharing: Sharing | None = None
+    """if the files are not copies, but those of the origin: the references to them"""
 
     @property
     def snapshot(self) -> CompletedSnapshot:

@@ -23,6 +23,7 @@ from ..core.vocabulary.formats import (
 from ..core.vocabulary.ids import CheckpointId, Handle
 from ..core.vocabulary.state import TaskState
 from ..driver import ports
+from .sharing import Sharing
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -42,6 +43,8 @@ class SnapshotFiles:
         self.records: dict[CheckpointId, bytes] = {}
         self.written = 0
         """how many files tasks have written, torn and deleted ones included"""
+        self.sharing: Sharing | None = None
+        """with jobs that were forked by reference"""
 
     def begin(self, handle: Handle, state: TaskState, filed: Filed | None = None) -> Draft:
         if filed is None:
@@ -58,7 +61,8 @@ class SnapshotFiles:
     def unlink(self, draft: ports.Draft) -> None:
         draft = expect(draft, Draft)
         for name in (*(new.file.name for new in draft.files), draft.handle):
-            self.files.pop(name, None)
+            if name in self.files:
+                self._let_go(name)
 
     def finish(self, draft: ports.Draft) -> str:
         """The text of what can be read under its handle, all its files included."""
@@ -98,8 +102,14 @@ class SnapshotFiles:
             self.records.pop(checkpoint, None)
         deleted = [handle for handle in dict.fromkeys(handles) if handle in self.files]
         for handle in deleted:
-            del self.files[handle]
+            self._let_go(handle)
         return deleted
+
+    def _let_go(self, name: Handle) -> None:
+        if self.sharing is None:
+            del self.files[name]
+        else:
+            self.sharing.let_go(self.files, name)
 
     def has(self, handle: Handle) -> bool:
         return handle in self.files

@@ -53,6 +53,7 @@ from .local_assembly import assembly_of
 from .logs import LogShelf
 from .loop import Loop
 from .phases import phase_of
+from .sharing import Sharing
 from .storage import JobStore, SnapshotFiles
 
 
@@ -158,13 +159,13 @@ class World:
     def fork(self, stores: Copied) -> None:
         """Submit a job from the snapshot that was copied from another world, and run until nothing is under way."""
         self.job_number = stores.job
-        self.files.files.update(stores.files)
+        self.files.files, self.files.sharing = stores.files, stores.sharing
         self.jobs.trimmed.update(stores.trimmed)
         self.jobs.save(stores.record)
         for snapshot in () if self.settings.memory else stores.retained:
             self.files.store(snapshot)
         self._submission = Submission(claims=stores.claims)
-        self.submit(stores.retained)
+        self.submit(stores.retained, stores.snapshot.checkpoint if stores.sharing is not None else None)
         limit_us = stores.at_us + self.settings.limit_us
         self.quiet = self.loop.run(limit_us, self._watch_phase, self.settings.limit_steps)
 
@@ -245,6 +246,12 @@ class World:
             )
             for number in range(len(retained))
         ]
+
+    def sharing(self) -> Sharing:
+        """The references of this job, and of those that are forked from it, to the files of its snapshots."""
+        if self.files.sharing is None:
+            self.files.sharing = Sharing(self.parts.references, self.files.files)
+        return self.files.sharing
 
     def _first_record(self) -> JobRecord:
         """What the job's first record will say: none may be durable yet."""

@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, AtRest, FailCommit
-from cutproof.harness.reference_engine.orchestrator.copies import Copies
+from cutproof.harness.reference_engine.orchestrator.copies import Copies, Copy
 from cutproof.harness.reference_engine.orchestrator.evidence import kept as saved_run
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.scenario.files import digest, write_scenario
 from cutproof.harness.scenario.model import DeleteSnapshot, Fork, Savepoint, Scenario
 from cutproof.harness.subject.port import ScenarioRefused
 from cutproof.harness.subject.run import Result, run
-from cutproof.properties.model.history import AttemptStarted, Forked, JobEnded, SnapshotDeleted, TaskFailed
+from cutproof.properties.model.history import AttemptStarted, Forked, History, JobEnded, SnapshotDeleted, TaskFailed
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.model.workload import Count
 from end_to_end.command_line import cutproof_command, result
@@ -178,3 +178,25 @@ def test_as_a_user_types_it_and_pyspark_judges_it(tmp_path: Path) -> None:
     assert result(done)["verdicts"]["restorable"] == {"verdict": "holds", "exercised": 3}
     assert result(done)["not_asked"] == {}
     assert cutproof_command(tmp_path, "judge", "report/history.json", "--quick").returncode == 0
+
+
+def test_a_fork_by_reference_needs_files_that_its_origin_has_deleted(processes: Make) -> None:
+    """Its increments build on files of the other job, which are links to the same bytes."""
+    linked: list[int] = []
+
+    class Watched(ProcessesSubject):
+        def _fork(self, scenario: Scenario, history: History, copy: Copy, checkpoint: int, number: int) -> Forked:
+            linked.extend(path.stat().st_nlink for path in (copy.root / "snapshots").rglob("*") if path.is_file())
+            return super()._fork(scenario, history, copy, checkpoint, number)
+
+    now = AtPoint(point="checkpoint-completed", occurrence=2)
+    fork = Fork(trigger=now, snapshot="newest", by_reference=True)
+    subject = Watched(services=processes()._services)
+    ran = run(subject, forked(fork, snapshot_format="incremental", full_every=3, retained_checkpoints=1))
+    (one,) = forks(ran)
+    assert ran.judgement.violated == {}
+    assert restorable(ran) == Holds(exercised=1)
+    deleted = {name for entry in journal(SnapshotDeleted, ran.history) for name in entry.handles}
+    needed = {name for entry in one.history.stored if entry.handle.startswith("job-2/") for name, _, _ in entry.files}
+    assert needed & deleted
+    assert 1 in linked, "the origin has unlinked it"

@@ -101,5 +101,27 @@ def claimed(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("claimed", faults=faults[: frame.max_faults], commands=commands)
 
 
-HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {"deleted": deleted, "claimed": claimed}
+def referred(choices: Choices, frame: Frame) -> Scenario:
+    """A running job is forked by reference.  Both it and the forked jobs take more checkpoints than they keep, mostly
+    incremental ones, so each of them needs files no more that another one needs."""
+    recipe = frame.recipe(
+        most_records=80, least_records=40, most_operators=2, parallelism=(1, 2, 2, 3), splits=(1, 2, 3)
+    )
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(7, 12), memory_percent=0)
+    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick((1, 2, 1, 3)), pooled_ids=False)
+    if frame.knows_formats and choices.percent(75):
+        stage = replace(stage, engine=replace(stage.engine, snapshot_format="incremental", full_every=8))
+    asked = at_some_time(choices, stage.target, share=(20, 60))
+    commands: tuple[AnyCommand, ...] = (Fork(trigger=asked, snapshot="oldest", by_reference=True),)
+    if choices.percent(50):
+        commands = (*commands, Fork(trigger=AtRest(), by_reference=True))
+    return stage.scenario("referred", commands=commands)
+
+
+HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {
+    "deleted": deleted,
+    "claimed": claimed,
+    "referred": referred,
+}
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"retained": retained}

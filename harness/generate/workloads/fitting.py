@@ -177,4 +177,6 @@ def _known(command: AnyCommand, capabilities: Capabilities) -> AnyCommand:
         command = replace(command, snapshot="newest")
     if not capabilities.claims_snapshots and isinstance(command, Resume):
         command = replace(command, claim_mode="by-kind")
+    if not capabilities.forks_by_reference and isinstance(command, Fork):
+        command = replace(command, by_reference=False)
     return command if format_of(command) in ("", *capabilities.snapshot_formats) else replace(command, format=UNSET)

@@ -6,6 +6,7 @@ at that moment.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -30,6 +31,7 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True):
 
     command: int
     root: Path
+    by_reference: bool
     at_us: int
     job: JobRecord
     """of the latest job"""
@@ -49,7 +51,7 @@ class StoresOfFork(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(one for one in known if one.checkpoint in self.copy.retained and one.checkpoint <= self.checkpoint)
 
     def write(self, root: Path, *, whole_files: bool) -> None:
-        shutil.copytree(self.copy.root, root, dirs_exist_ok=True)
+        _copy(self.copy.root, root, by_reference=self.copy.by_reference)
         files, left = DiskFiles(root), {one.checkpoint for one in self.records}
         for record in files.survey()[0]:
             if record.checkpoint not in left:
@@ -121,14 +123,34 @@ class Copies:
             return
         config, clock = self._context.config, self._context.clock
         root = config.folder / FOLDER / str(len(self.taken))
-        shutil.copytree(config.store, root, ignore=shutil.ignore_patterns(f"{Temporaries.FOLDER}*"))
+        _copy(config.store, root, by_reference=command.by_reference)
         self.taken.append(
             Copy(
                 command=number,
                 root=root,
+                by_reference=command.by_reference,
                 at_us=clock.tick() - self._context.begun_us,
                 job=self._jobs.record(),
                 retained=retained,
                 wanted=wanted,
             )
         )
+
+
+def _copy(source: Path, target: Path, *, by_reference: bool) -> None:
+    """Copy a store.  By reference the files of snapshots are linked, and the file system counts who needs them."""
+    snapshots = DiskFiles(source).snapshots
+
+    def copy(file: str, to: str) -> str:
+        if by_reference and snapshots in Path(file).parents:
+            os.link(file, to)
+            return to
+        return shutil.copy2(file, to)
+
+    shutil.copytree(
+        source,
+        target,
+        ignore=shutil.ignore_patterns(f"{Temporaries.FOLDER}*"),
+        copy_function=copy,
+        dirs_exist_ok=True,
+    )

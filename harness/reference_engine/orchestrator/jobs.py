@@ -62,7 +62,9 @@ class Jobs:
             return
         issued, returned = self._begins.past.begin()
         self._context.journal.saw(issued)
-        self.submit(self._begins.stores.records)
+        past = self._begins.past
+        begun_from = CheckpointId(past.checkpoint) if past.claimed is not None else None
+        self.submit(self._begins.stores.records, begun_from)
         self._context.journal.saw(returned)
 
     def submit(

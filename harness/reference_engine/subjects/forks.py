@@ -17,7 +17,7 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.sinks.direct_sink import Identity
 from ....reference_impl.core.job.config import Config
-from ....reference_impl.core.vocabulary.events import CommandKind
+from ....reference_impl.core.vocabulary.events import CommandKind, files_of
 from ....reference_impl.driver.perturbations import Perturbations
 from ....reference_impl.driver.settings import Settings
 from ....reference_impl.simulated.forking import Copied
@@ -65,11 +65,13 @@ class Forks:
         copies = world.copies(partial(written_before, recorder.history))
         retained = tuple(int(one.snapshot.checkpoint) for one in copies)
         wanted = named(command.snapshot, retained, self._scenario, answers(recorder.history))
-        self._begun += [
-            Begun(number, one, retained, up_to(recorder.history, int(one.snapshot.checkpoint)), recorder.latest)
-            for one in copies
-            if one.snapshot.checkpoint in wanted
-        ]
+        for one in copies:
+            checkpoint = one.snapshot.checkpoint
+            if checkpoint in wanted:
+                stores = _referring(one, world) if command.by_reference else one
+                self._begun.append(
+                    Begun(number, stores, retained, up_to(recorder.history, int(checkpoint)), recorder.latest)
+                )
         return bool(wanted)
 
     def run(self) -> list[h.Forked]:
@@ -103,8 +105,9 @@ class Forks:
             begins_from=stores,
         )
         checkpoint = stores.snapshot.checkpoint
+        claimed, parallelism = True if command.by_reference else None, dict(command.parallelism)
         recorder.saw(
-            o.CommandIssued(begun.command, CommandKind.RESUME, False, dict(command.parallelism), snapshot=checkpoint)
+            o.CommandIssued(begun.command, CommandKind.RESUME, False, parallelism, snapshot=checkpoint, claimed=claimed)
         )
         recorder.saw(o.command_returned(begun.command, checkpoint, None))
         world.fork(stores)
@@ -113,3 +116,14 @@ class Forks:
         history.residue = residue_of(world)
         world.let_go()
         return history
+
+
+def _referring(copied: Copied, world: World) -> Copied:
+    """Stores with references to the files that the snapshots need, in place of copies."""
+    sharing = world.sharing()
+    return msgspec.structs.replace(
+        copied,
+        files=sharing.begin(files_of(copied.retained)),
+        sharing=sharing,
+        claims={**copied.claims, copied.snapshot.checkpoint: True},
+    )

@@ -66,6 +66,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """the number of the command with which the run begins"""
     parallelism: dict[str, int]
     """by operator: what the next job changes"""
+    claimed: bool | None = None
+    """whether the next job claims the snapshot; None: nothing is said of it"""
 
     # -- the history -------------------------------------------------------------------
 
@@ -90,7 +92,9 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The command with which the first job of the run begins, and its answer."""
         snapshot = CheckpointId(self.checkpoint)
         return (
-            o.CommandIssued(-1, CommandKind.RESUME, False, dict(self.parallelism), snapshot=snapshot),
+            o.CommandIssued(
+                -1, CommandKind.RESUME, False, dict(self.parallelism), snapshot=snapshot, claimed=self.claimed
+            ),
             o.command_returned(-1, snapshot, None),
         )
 
@@ -125,12 +129,14 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def claims(self) -> dict[CheckpointId, bool]:
         """The snapshots of which a user has said whose they are: whether a job has claimed each."""
         answered = answers(self.history)
-        return {
+        of_the_next = {CheckpointId(self.checkpoint): self.claimed} if self.claimed is not None else {}
+        before = {
             CheckpointId(snapshot): one.claimed
             for one in self.history.journal
             if isinstance(one, h.CommandIssued) and one.claimed is not None
             if (snapshot := answered.get(one.command)) is not None
         }
+        return {**before, **of_the_next}
 
     @property
     def passing(self) -> tuple[TaskId, ...]:
@@ -254,6 +260,7 @@ def past_of_fork(
         commands=len(scenario.commands),
         command=command,
         parallelism=dict(fork.parallelism),
+        claimed=True if fork.by_reference else None,
     )
     topology = rescaled(layout, fork.parallelism)
     return past, msgspec.structs.replace(scenario, topology=topology, faults=(), commands=(), deviations=())

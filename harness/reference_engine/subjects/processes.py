@@ -81,6 +81,7 @@ class ProcessesSubject(Continued):
             rescales=True,
             resumes_older=True,
             claims_snapshots=True,
+            forks_by_reference=True,
             refuses_incompatible=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),

@@ -16,7 +16,9 @@ def residue_of(world: World) -> Residue:
     retained = world.retained
     if not world.job_over and world.coordinator is not None:
         retained = list(world.coordinator.machine.retained)
-    sizes = {handle: len(data) for handle, data in world.files.files.items()}
+    sharing = world.files.sharing
+    there = {**world.files.files, **(sharing.left if sharing is not None else {})}
+    sizes = {handle: len(data) for handle, data in there.items()}
     listing = [
         Listed(
             checkpoint=int(one.checkpoint),
@@ -33,7 +35,7 @@ def residue_of(world: World) -> Residue:
         prepared_transactions=[
             account.name for account in accounts if account.standing in (Standing.SEALED, Standing.FINAL)
         ],
-        files=[str(handle) for handle in world.files.files],
+        files=[str(handle) for handle in there],
         retained=[int(snapshot.checkpoint) for snapshot in retained],
         logs=world.spills.store.names(),
         live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),

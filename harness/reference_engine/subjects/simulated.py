@@ -88,6 +88,7 @@ CAPABILITIES = Capabilities(
     rescales=True,
     resumes_older=True,
     claims_snapshots=True,
+    forks_by_reference=True,
     forks_memory=True,
     refuses_incompatible=True,
     regional_recovery=True,
@@ -346,12 +347,12 @@ class Run:
             world.quiet = False
         history.quiet = world.quiet
         history.committed = list(world.external.rows())
-        history.residue = residue_of(world)
         if world.quiet:
             world.read_sink()
             self._fork_at_rest()
         if forked := self.forks.run():
             history.forks = forked
+        history.residue = residue_of(world)  # a fork may have needed the same files
         history.unapplied = [
             *self._unapplied,
             *self.perturbations.unapplied(),

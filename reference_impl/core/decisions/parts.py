@@ -23,6 +23,7 @@ from .part import Part
 from .persisting import Persisting
 from .processing_time import ProcessingTime
 from .redistribution import Redistribution
+from .references import References
 from .state_files import StateFiles
 from .storing import Storing
 from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup
@@ -47,6 +48,7 @@ class Parts:
         self.local_recovery = LocalRecovery()
         self.persisting = Persisting()
         self.increments = Increments()
+        self.references = References()
         self.storing = Storing()
         self.naming = Naming()
         self.pre_committing = PreCommitting()

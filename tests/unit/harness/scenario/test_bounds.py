@@ -61,7 +61,7 @@ def _records(number: int) -> list[tuple[int, int, int]]:
     return [(at % 7, at, at) for at in range(number)]
 
 
-def _with_engine(**changes: int) -> Scenario:
+def _with_engine(**changes: int | str) -> Scenario:
     return replace(chain(), engine=replace(chain().engine, **changes))
 
 
@@ -296,7 +296,7 @@ def test_a_system_beyond_a_bound_is_refused(changes: dict[str, Any], reason: str
         read_system(tmp_path / "g.json")
 
 
-def test_no_job_is_forked_on_processes() -> None:
-    scenario = replace(chain(), commands=(Fork(trigger=AtRest()),))
-    with pytest.raises(ScenarioRefused, match="fork: on processes no job is forked"):
+def test_snapshots_in_memory_are_not_forked_on_processes() -> None:
+    scenario = replace(_with_engine(snapshot_store="memory"), commands=(Fork(trigger=AtRest()),))
+    with pytest.raises(ScenarioRefused, match="fork: on processes the snapshots in a coordinator's memory"):
         ProcessesSubject().run(scenario)
