@@ -44,7 +44,8 @@ folder of a saved run, or the store in it. A snapshot is named by its number, or
   fork SNAPSHOT TARGET  copy it into a new directory, from which a job can begin
 
 The directory of a job that runs is refused. A command that is interrupted changes nothing or
-everything; repeat it. The newest snapshot is neither deleted nor moved."""
+everything; repeat it. The newest snapshot, and the one that a recovery would choose, are
+neither deleted nor moved."""
 
 EXAMPLES = """\
 examples:
@@ -148,8 +149,11 @@ def _print_list(report: Report, output: Output) -> None:
     output.say()
     _print_problems([problem for one in report.snapshots for problem in one.problems], output)
     _print_problems([f"{one.file}: {one.problem}" for one in report.unreadable], output)
-    if report.newest is not None:
-        output.say(f"A recovery would choose {report.newest}.")
+    if report.recovery:
+        unknown = ": no run here says how the last job began" if len(report.recovery) > 1 else ""
+        output.say(f"A recovery would choose {' or '.join(map(str, report.recovery))}{unknown}.")
+    if report.newest is not None and report.recovery != [report.newest]:
+        output.say(f"A new job begins with the newest, {report.newest}.")
     if report.unneeded_files:
         files = plural(report.unneeded_files, "file")
         output.say(f"No snapshot needs {files} of {report.unneeded_bytes:,} bytes.")

@@ -29,6 +29,7 @@ from ...scenario.reading import bytes_of
 from .beginning import RUN, run_before, write_run
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
 from .inventory import Change
+from .recovery import choices
 from .refiling import entries_file, handles_for, refiled
 
 TOOL = "snapshots-tool"
@@ -245,7 +246,7 @@ def delete_snapshot(root: Path, named: str) -> Change:
         if _has_been(here, "delete", number, None):
             return _change(number, was_done=True)
         here.directory.record(number)
-        _refuse_newest(here, number)
+        _refuse_needed(here, number)
         return _delete(here, number, "delete", None)
 
 
@@ -268,7 +269,7 @@ def move(root: Path, named: str, target: Path, progress: Progress) -> Change:
         if _has_been(here, "move", number, aim):
             return _change(number, target=str(target), was_done=True)
         record = here.directory.record(number)
-        _refuse_newest(here, number, "; fork copies it")
+        _refuse_needed(here, number, "; fork copies it")
         if os.path.lexists(target):
             written = _into_other(here.directory, record, target, progress)
         else:
@@ -292,11 +293,18 @@ def fork(root: Path, named: str, target: Path, to: str | None, progress: Progres
         return _change(number, target=str(target), was_done=True)
 
 
-def _refuse_newest(here: Changing, number: int, instead: str = "") -> None:
-    if number == here.directory.newest:
-        raise UsageError(
-            f"snapshot {number} is the newest of {here.root}, which a recovery would choose: it stays{instead}"
-        )
+def _refuse_needed(here: Changing, number: int, instead: str = "") -> None:
+    """Raise UsageError for a snapshot with which a job would begin: the next one, or the last one after a failure."""
+    chosen, newest = choices(here.directory), here.directory.newest
+    if number in chosen:
+        what = f"the newest of {here.root}" if number == newest else f"the one of {here.root}"
+        unknown = "" if len(chosen) == 1 else " (no run there says how its last job began)"
+        why = f"{what} which a recovery {'would' if len(chosen) == 1 else 'may'} choose{unknown}"
+    elif number == newest:
+        why = f"the newest of {here.root}, with which a new job begins"
+    else:
+        return
+    raise UsageError(f"snapshot {number} is {why}: it stays{instead}")
 
 
 def _other_directory(source: Directory, target: Path) -> Path:

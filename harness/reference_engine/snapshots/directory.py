@@ -108,8 +108,8 @@ class Directory:
 
     @property
     def newest(self) -> int | None:
-        """The snapshot that a recovery would choose, checkpoint or savepoint.  It chooses none if there is none, or if
-        some record cannot be read: that may be the newest."""
+        """The snapshot with which a new job begins, checkpoint or savepoint.  None if there is none, or if some record
+        cannot be read: that may be the newest."""
         return max(self.records, default=None) if not self.unreadable else None
 
     def number(self, named: str) -> int:

@@ -16,6 +16,7 @@ from ....reference_impl.core.vocabulary.formats import CANONICAL, Manifest
 from ....reference_impl.core.vocabulary.ids import Handle
 from ...runtime.progress import Progress
 from .directory import Directory, UnreadableRecord, said
+from .recovery import choices
 
 FORMAT = "cutproof-snapshots/1"
 CHECKPOINT, SAVEPOINT = "checkpoint", "savepoint"
@@ -98,7 +99,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     directory: str
     newest: int | None
-    """the snapshot that a recovery would choose; null: there is none, or some record cannot be read"""
+    """the snapshot with which a new job begins; null: there is none, or some record cannot be read"""
+    recovery: list[int]
+    """the snapshots of which a recovery of the last job would choose one; several if no run says how that job began"""
     snapshots: list[ListedSnapshot]
     unreadable: list[UnreadableRecord]
     unneeded_files: int
@@ -268,6 +271,7 @@ def report(
         command=command,
         directory=str(directory.root),
         newest=directory.newest,
+        recovery=list(choices(directory)),
         snapshots=snapshots,
         unreadable=directory.unreadable,
         unneeded_files=len(unneeded),

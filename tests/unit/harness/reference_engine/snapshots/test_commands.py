@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.faults.plan import AtRest
+from cutproof.faults.plan import AtPoint, AtRest, AtTime
 from cutproof.harness.cli.entry import main
 from cutproof.harness.reference_engine.snapshots.directory import Directory
 from cutproof.harness.reference_engine.snapshots.inventory import FORMAT, Report
-from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedSubject
 from cutproof.harness.runtime import progress
 from cutproof.harness.scenario.files import schema_of
-from cutproof.harness.scenario.model import Fork
+from cutproof.harness.scenario.model import Cancel, Fork, Resume, Savepoint
 from cutproof.properties.model.history import AttemptStarted, JobEnded
 from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.backends.stored import Loaded
@@ -30,6 +30,7 @@ from cutproof.reference_impl.core.vocabulary.ids import Handle, TaskId
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.simulated.forking import Copied
 from cutproof.reference_impl.simulated.world import World
+from unit.harness.reference_engine.snapshots.continuing import left, unstopped
 from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, states, stored, tool, tree
 from unit.processes.disks import watch_syncs
 from unit.simulated.worlds import counted, job, journal
@@ -226,6 +227,52 @@ def test_the_newest_is_not_deleted(root: Path) -> None:
     for named in (newest, "newest", f"chk-{newest}"):
         assert "which a recovery would choose" in refused("delete", root, named)
     assert tree(root) == before
+
+
+def test_what_a_recovery_would_choose_is_not_deleted_though_another_is_newer(tmp_path: Path) -> None:
+    """The second job was begun from the older snapshot, and never goes back to the newer one."""
+    root, at = tmp_path / "kept", "checkpoint-completed"
+    commands = (
+        Cancel(trigger=AtPoint(point=at, occurrence=2)),
+        Resume(trigger=AtTime(at_us=100), snapshot="oldest"),
+        Cancel(trigger=AtPoint(point="state-loaded", occurrence=1)),
+    )
+    history = left(root, SimulatedSubject(), msgspec.structs.replace(unstopped(), commands=commands)).history
+    assert journal(JobEnded, history)[-1].checkpoint == 1
+    assert (numbers(root), tool("list", root)[1]["recovery"], tool("list", root)[1]["newest"]) == ([1, 2], [1], 2)
+    before = tree(root)
+    assert "which a recovery would choose: it stays" in refused("delete", root, 1)
+    assert "which a recovery would choose: it stays" in refused("move", root, 1, tmp_path / "target")
+    assert "with which a new job begins: it stays" in refused("delete", root, 2)
+    assert tree(root) == before
+    shutil.rmtree(root / "run")
+    assert tool("list", root)[1]["recovery"] == [1, 2]
+    assert "which a recovery may choose (no run there says how its last job began)" in refused("delete", root, 1)
+
+
+@pytest.mark.parametrize("savepoints", ["snapshots", "never-restored", "without-side-effects"])
+def test_a_savepoint_is_what_a_recovery_would_choose_if_it_is_ever_restored(tmp_path: Path, savepoints: str) -> None:
+    root, at = tmp_path / "kept", "checkpoint-completed"
+    saved = Savepoint(trigger=AtPoint(point=at, occurrence=1))
+    commands = (saved, Cancel(trigger=AtPoint(point=at, occurrence=2)))
+    scenario = msgspec.structs.replace(unstopped(savepoints=savepoints), commands=commands)
+    history = left(root, SimulatedSubject(), scenario).history
+    chosen = journal(JobEnded, history)[-1].checkpoint
+    assert chosen == (2 if savepoints == "snapshots" else 1)
+    assert tool("list", root)[1]["recovery"] == [chosen]
+    assert f"snapshot {chosen} is" in refused("delete", root, chosen)
+    assert (tool("delete", root, 1)[0] == 0) == (savepoints == "snapshots")
+
+
+def test_people_read_which_is_chosen_and_which_is_newest(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody knows whether this savepoint would be restored: the run is not there."""
+    *_, last = DiskFiles(root).listed()
+    older = [number for number in numbers(root, "checkpoint") if number != last.checkpoint][-1]
+    DiskFiles(root).store(msgspec.structs.replace(last, savepoint=True, ending=None))
+    assert main(["snapshots", "list", str(root)]) == 0
+    said = capsys.readouterr().out
+    assert f"A recovery would choose {older} or {last.checkpoint}: no run here says how the last job began." in said
+    assert f"A new job begins with the newest, {last.checkpoint}." in said
 
 
 # -- move and fork -------------------------------------------------------------------
