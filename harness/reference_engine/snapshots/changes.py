@@ -166,6 +166,17 @@ class Changing:
         )
         return list(dict.fromkeys(written))
 
+    def refuse_to_replace(self, source: Directory, record: CompletedSnapshot) -> None:
+        """Raise UsageError if a file or a log of a snapshot is here with other content, and is needed."""
+        for name in source.needed(record):
+            if self.is_there(name):
+                self._refuse_to_replace(name, source.content(name) or b"")
+        for log in dict.fromkeys(record.logs):
+            self._refuse_other_log(source, log)
+
+    def is_there(self, name: Handle) -> bool:
+        return _is_name(self.directory.path, name) and os.path.lexists(self.directory.path(name))
+
     def _refuse_to_replace(self, name: Handle, data: bytes) -> None:
         """Raise UsageError if another snapshot needs a file of this name with other content."""
         there = self.directory.content(name)
@@ -178,15 +189,19 @@ class Changing:
                     "name another directory, or convert the snapshot first, which gives its files other names"
                 )
 
+    def _refuse_other_log(self, source: Directory, log: str) -> None:
+        """Raise UsageError if another log of this name is here, whether any snapshot needs it or not."""
+        files = _content(source.log(log))
+        for name, data in _content(self.directory.log(log)).items():
+            if files.get(name) != data:
+                raise UsageError(f"{self.directory.log(log) / name} is there already; name another directory")
+
     def _copy_logs(self, source: Directory, record: CompletedSnapshot) -> list[str]:
-        """The logs to which a snapshot refers.  Raises UsageError if another log of such a name is here."""
+        """The logs to which a snapshot refers."""
         names: list[str] = []
         for log in dict.fromkeys(record.logs):
-            files = _content(source.log(log))
-            for name, data in _content(self.directory.log(log)).items():
-                if files.get(name) != data:
-                    raise UsageError(f"{self.directory.log(log) / name} is there already; name another directory")
-            for name, data in files.items():
+            self._refuse_other_log(source, log)
+            for name, data in _content(source.log(log)).items():
                 self.put(LOGS, self.directory.log(log) / name, data)
                 names.append(f"{LOGS}/{log}/{name}")
         return names
@@ -206,6 +221,10 @@ class Changing:
 def _content(folder: Path) -> dict[str, bytes]:
     """The files of a log, by name; none if there is no such log."""
     return {path.name: bytes_of(path, LIMIT_BYTES) for path in sorted(folder.iterdir())} if folder.is_dir() else {}
+
+
+def _has_log(directory: Directory, log: str) -> bool:
+    return _is_name(directory.log, log) and os.path.lexists(directory.log(log))
 
 
 def _is_name(place: Callable[[str], Path], name: str) -> bool:
@@ -325,8 +344,16 @@ def _into_other(source: Directory, record: CompletedSnapshot, target: Path, prog
             return []
         if record.checkpoint in into.directory.records:
             raise UsageError(f"{target} has another snapshot {record.checkpoint} already; name another directory")
-        names = source.needed(record)
-        command = Unfinished(command="write", snapshot=int(record.checkpoint), names=names, logs=record.logs)
+        command = Unfinished(
+            command="write",
+            snapshot=int(record.checkpoint),
+            names=tuple(name for name in source.needed(record) if not into.is_there(name)),
+            logs=tuple(log for log in record.logs if not _has_log(into.directory, log)),
+        )
+        try:
+            into.refuse_to_replace(source, record)
+        except CorruptSnapshot as error:
+            raise UsageError(f"{source.root / SNAPSHOTS}: {said(error)}; nothing was changed") from None
         into.note(command)
         written = into.write(source, record, None, progress)
         into.end(command)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
 import pytest
 
+from cutproof.harness.reference_engine.snapshots.changes import Changing
 from cutproof.harness.reference_engine.snapshots.directory import Directory
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.reference_impl.core.vocabulary.state import Ref
 from cutproof.reference_impl.processes.disk.logs import DiskLogs
 from unit.harness.reference_engine.snapshots.continuing import assert_it_holds, begun, left, stopped, unstopped
-from unit.harness.reference_engine.snapshots.stores import refused, tool
+from unit.harness.reference_engine.snapshots.stores import refused, tool, tree
 
 SLOW = {
     "alignment": "unaligned",
@@ -83,3 +85,45 @@ def test_a_fork_takes_the_logs_along(kept: Path, tmp_path: Path) -> None:
     number, _ = referred(kept)[-1]
     assert tool("fork", kept, number, tmp_path / "fork")[0] == 0
     assert_it_holds(begun(tmp_path / "fork", SimulatedSubject(), unstopped(**SLOW), str(number)))
+
+
+def forked(kept: Path) -> tuple[Path, int, Ref]:
+    """A directory with the newest snapshot alone, and an older one that refers to a log which is not in it."""
+    other = kept.parent / "other"
+    assert tool("fork", kept, "newest", other)[0] == 0
+    directory = Directory(kept)
+    newest = directory.records[max(directory.records)]
+    number, ref = next(one for one in referred(kept) if one[1].log not in newest.logs)
+    assert number != newest.checkpoint
+    return other, number, ref
+
+
+def test_a_move_that_is_refused_deletes_nothing_that_was_there(kept: Path) -> None:
+    """A log, and a file of the snapshot, that no record in the target refers to."""
+    other, number, ref = forked(kept)
+    handle = next(iter(Directory(kept).records[number].handles.values()))
+    for stray in (other / "logs" / ref.log / "00000001", other / "snapshots" / handle):
+        stray.parent.mkdir(parents=True, exist_ok=True)
+        stray.write_bytes(b"of somebody else")
+    before = tree(kept), tree(other)
+    assert "00000001 is there already; name another directory" in refused("move", kept, number, other)
+    assert (tree(kept), tree(other)) == before
+
+
+def test_a_move_that_fails_deletes_nothing_that_was_there(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, number, ref = forked(kept)
+    handle = next(iter(Directory(kept).records[number].handles.values()))
+    shutil.copytree(kept / "logs" / ref.log, other / "logs" / ref.log)
+    (other / "snapshots" / handle).parent.mkdir(parents=True)
+    shutil.copy(kept / "snapshots" / handle, other / "snapshots" / handle)
+    before = tree(kept), tree(other)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(other))
+
+    monkeypatch.setattr(Changing, "store", full)
+    assert tool("move", kept, number, other)[0] == 4
+    assert (tree(kept), tree(other)) == before
+    monkeypatch.undo()
+    assert tool("move", kept, number, other)[0] == 0
+    assert tool("verify", other)[0] == 0
