@@ -113,7 +113,12 @@ def read_as(path: Path, decoder: msgspec.json.Decoder[T], expected: str, limit: 
 
 
 def write_history(path: Path | str, history: History) -> None:
-    write_whole(Path(path), encoded(_spelt_out(history)))
+    write_whole(Path(path), text_of_history(history))
+
+
+def text_of_history(history: History) -> bytes:
+    """A history as its file has it; the same one has the same text."""
+    return encoded(_spelt_out(history))
 
 
 def _spelt_out(history: History) -> dict[str, Any]:

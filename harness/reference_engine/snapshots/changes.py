@@ -18,13 +18,14 @@ import msgspec
 
 from ....reference_impl.core.backends.stored import Loaded
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
 from ....reference_impl.core.vocabulary.ordering import ordered
 from ....reference_impl.processes.disk.durable import Temporaries, delete, sealed, sync, unsealed
-from ....reference_impl.processes.disk.files import DiskFiles
+from ....reference_impl.processes.disk.files import DiskFiles, position_in
 from ...runtime.exit_codes import UsageError
 from ...runtime.progress import Progress
+from ...scenario.files import text_of_history
 from ...scenario.reading import bytes_of
 from .beginning import RUN, run_before, write_run
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
@@ -208,14 +209,34 @@ class Changing:
 
     def copy_beside(self, source: Path) -> None:
         """What a job that begins here has to know: which numbers former jobs have used, where the logs of the sources
-        begin, and what the run that took the snapshot has committed."""
-        for top, pattern in ((JOBS, "*"), (POSITIONS, LOG_BEGINNINGS)):
+        begin, and what the run that took the snapshot has committed.  The greater numbers count if some are here."""
+        beside: tuple[tuple[str, str, Callable[[bytes, bytes], bytes]], ...]
+        beside = ((JOBS, "*", _greater_numbers), (POSITIONS, LOG_BEGINNINGS, _later_beginning))
+        for top, pattern, greater in beside:
             for path in sorted((source / top).glob(pattern)) if (source / top).is_dir() else ():
-                self.put(top, self.root / top / path.name, bytes_of(path, LIMIT_BYTES))
+                data, here = bytes_of(path, LIMIT_BYTES), self.root / top / path.name
+                if os.path.lexists(here):
+                    try:
+                        data = greater(bytes_of(here, LIMIT_BYTES), data)
+                    except CorruptSnapshot as error:
+                        raise UsageError(f"{path} or {here}: {said(error)}; restore this file from a copy") from None
+                self.put(top, here, data)
         before = run_before(source)
-        if before is not None:
+        if before is not None and run_before(self.root) is None:
             (self.root / RUN).mkdir(exist_ok=True)
             write_run(self.root / RUN, *before)
+
+
+def _greater_numbers(here: bytes, there: bytes) -> bytes:
+    """The record of a job, with the greater of each number that two directories know as used."""
+    mine, other = (unsealed(one, JobRecord, "the record of a job") for one in (here, there))
+    names = ("attempt", "next_checkpoint", "version", "had_snapshot")
+    return sealed(msgspec.structs.replace(mine, **{one: max(getattr(mine, one), getattr(other, one)) for one in names}))
+
+
+def _later_beginning(here: bytes, there: bytes) -> bytes:
+    """The later of two beginnings of a source's log: what lies before it is discarded."""
+    return max(here, there, key=lambda one: position_in(one, 0)[1])
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -350,14 +371,28 @@ def _into_other(source: Directory, record: CompletedSnapshot, target: Path, prog
             names=tuple(name for name in source.needed(record) if not into.is_there(name)),
             logs=tuple(log for log in record.logs if not _has_log(into.directory, log)),
         )
+        if not _of_one_run(source.root, into.root):
+            raise UsageError(
+                f"{target} is not known to be of the run that took snapshot {record.checkpoint}, and a job that begins"
+                " there could not go on from it; name another directory"
+            )
         try:
             into.refuse_to_replace(source, record)
         except CorruptSnapshot as error:
             raise UsageError(f"{source.root / SNAPSHOTS}: {said(error)}; nothing was changed") from None
         into.note(command)
+        into.copy_beside(source.root)
         written = into.write(source, record, None, progress)
         into.end(command)
         return written
+
+
+def _of_one_run(source: Path, target: Path) -> bool:
+    """Whether the snapshots of two directories are of one run, or no run is known of either."""
+    one, other = run_before(source), run_before(target)
+    if one is None or other is None:
+        return one is other
+    return one[0] == other[0] and text_of_history(one[1]) == text_of_history(other[1])
 
 
 def _into_new(

@@ -26,11 +26,11 @@ from cutproof.properties.model.history import AttemptStarted, JobEnded
 from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.backends.stored import Loaded
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.vocabulary.ids import Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.simulated.forking import Copied
 from cutproof.reference_impl.simulated.world import World
-from unit.harness.reference_engine.snapshots.continuing import left, unstopped
+from unit.harness.reference_engine.snapshots.continuing import assert_it_holds, begun, left, unstopped
 from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, states, stored, tool, tree
 from unit.processes.disks import watch_syncs
 from unit.simulated.worlds import counted, job, journal
@@ -315,6 +315,44 @@ def test_a_file_that_a_snapshot_of_the_target_needs_is_not_replaced(root: Path, 
     assert f"{shared} is there already" in refused("move", root, second, other)
     assert shared.read_bytes() == b"something else"
     assert second in states(root)
+
+
+def test_what_goes_on_where_a_snapshot_was_moved_to_uses_no_number_twice(root: Path, tmp_path: Path) -> None:
+    """The greater numbers count, and the later beginnings of the sources' logs."""
+    _, moved, *_ = numbers(root, "checkpoint")
+    for aim, (ours, theirs) in {"older": ((99, 40), (3, 0)), "newer": ((7, 1), (120, 50))}.items():
+        source, other = tmp_path / f"{aim}-source", tmp_path / aim
+        shutil.copytree(root, source)
+        assert tool("fork", root, numbers(root)[0], other)[0] == 0
+        for folder, (number, begins) in ((source, ours), (other, theirs)):
+            jobs = DiskJobs(folder)
+            known = jobs.load(1)
+            assert known is not None
+            jobs.save(msgspec.structs.replace(known, next_checkpoint=CheckpointId(number)))
+            (folder / "positions/begins-0").unlink()
+            jobs.trim(0, begins)
+        assert tool("move", source, moved, other)[0] == 0
+        jobs = DiskJobs(other)
+        known = jobs.load(1)
+        assert known is not None
+        assert (known.next_checkpoint, jobs.begins(0)) == (max(ours[0], theirs[0]), max(ours[1], theirs[1]))
+
+
+def test_a_snapshot_of_another_run_is_not_moved_there(root: Path, tmp_path: Path) -> None:
+    """Also if nobody knows of which run the others are: a job that begins there could not go on from it."""
+    one, other, bare = tmp_path / "one", tmp_path / "other", left_by_a_job(tmp_path / "bare", retained_checkpoints=1)
+    left(one, SimulatedSubject(), unstopped())
+    left(other, SimulatedSubject(), unstopped(read_interval_us=70))
+    first = min(numbers(one))
+    for target in (other, bare):
+        for number in numbers(target)[:-1]:
+            assert tool("delete", target, number)[0] == 0
+        before = tree(one), tree(target)
+        assert "is not known to be of the run that took" in refused("move", one, first, target)
+        assert (tree(one), tree(target)) == before
+    assert tool("fork", one, "newest", tmp_path / "same")[0] == 0
+    assert tool("move", one, first, tmp_path / "same")[0] == 0
+    assert_it_holds(begun(tmp_path / "same", SimulatedSubject(), unstopped(), str(first)))
 
 
 def test_the_newest_is_not_moved(root: Path, tmp_path: Path) -> None:
