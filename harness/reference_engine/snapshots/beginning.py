@@ -188,9 +188,15 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
                 " which rows are still owed; begin from what `replay --snapshots` or a saved run has left"
             )
         _demand_fitting(before[0], scenario, folder)
-        taken = _taken(before[1], record, root)
-        stores = _stores(directory, number, before[1])
-        _demand_same(directory, record, taken, before[1])
+        _demand_same(directory, record, before[1])
+        older = [one for at, one in directory.records.items() if at < number]
+        try:
+            for one in older:
+                _demand_same(directory, one, before[1])
+        except UsageError as error:
+            raise UsageError(f"{error}; the job would have this older one too: delete it first") from None
+        _demand_owed(directory, record, before[1])
+        stores = _stores(directory, (*older, record), before[1])
         history = renamed(before[1], stores.records, directory.size)
     gone = [
         one.checkpoint
@@ -247,10 +253,13 @@ def _taken(history: History, record: CompletedSnapshot, root: Path) -> Completed
     )
 
 
-def _demand_same(directory: Directory, record: CompletedSnapshot, taken: Completed, history: History) -> None:
+def _demand_same(directory: Directory, record: CompletedSnapshot, history: History) -> None:
     """Raise UsageError for a snapshot that cannot be restored, and for one that another run has taken."""
+    taken = _taken(history, record, directory.root)
     stored = {one.handle: one.state for one in history.stored}
-    given_up = {one.name for one in (*history.transactions, *history.passing) if one.status == "aborted"}
+    for name in directory.needed(record):
+        if directory.size(name) is None:
+            raise UsageError(f"{directory.root}: {name} is missing; snapshot {record.checkpoint} cannot be restored")
     for task, handle in record.handles.items():
         try:
             state = directory.load(handle).state
@@ -259,12 +268,6 @@ def _demand_same(directory: Directory, record: CompletedSnapshot, taken: Complet
             raise UsageError(
                 f"{directory.root}: {said(error)}; snapshot {record.checkpoint} cannot be restored"
             ) from None
-        lost = [name for name, _ in state.transactions if name in given_up]
-        if lost:
-            raise UsageError(
-                f"{directory.root}: snapshot {record.checkpoint} is to commit the transaction {lost[0]}, which the"
-                " store of its run has given up; begin from another snapshot"
-            )
         if lacking:
             raise UsageError(f"{directory.root}: {lacking[0]}; snapshot {record.checkpoint} cannot be restored")
         text = stored.get(taken.handles[task])
@@ -275,14 +278,25 @@ def _demand_same(directory: Directory, record: CompletedSnapshot, taken: Complet
             )
 
 
+def _demand_owed(directory: Directory, record: CompletedSnapshot, history: History) -> None:
+    """Raise UsageError if a job that begins from the snapshot could not commit what it owes."""
+    given_up = {one.name for one in (*history.transactions, *history.passing) if one.status == "aborted"}
+    for handle in record.handles.values():
+        lost = [name for name, _ in directory.load(handle).state.transactions if name in given_up]
+        if lost:
+            raise UsageError(
+                f"{directory.root}: snapshot {record.checkpoint} is to commit the transaction {lost[0]}, which the"
+                " store of its run has given up; begin from another snapshot"
+            )
+
+
 def _bare(state: TaskState) -> TaskState:
     """A state without what a history shows in another way: in-flight data that is in logs."""
     return msgspec.structs.replace(ordered(state), spilled={}, queued={}, replays={})
 
 
-def _stores(directory: Directory, number: int, history: History) -> Stores:
-    """A copy of what a job needs that begins from a snapshot, and of the older snapshots."""
-    records = tuple(one for at, one in directory.records.items() if at <= number)
+def _stores(directory: Directory, records: tuple[CompletedSnapshot, ...], history: History) -> Stores:
+    """A copy of what a job needs that begins from the last of these snapshots."""
     names = dict.fromkeys(name for one in records for name in directory.needed(one))
     last = records[-1]
     job = _job_record(directory.root, last, history)
@@ -290,7 +304,7 @@ def _stores(directory: Directory, number: int, history: History) -> Stores:
     try:
         return Stores(
             records=records,
-            files={name: data for name in names if (data := directory.content(name)) is not None},
+            files={name: directory.content(name) or b"" for name in names},
             job=job,
             trimmed=dict(_trimmed(directory.root)),
             logs={

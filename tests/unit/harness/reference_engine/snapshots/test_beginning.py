@@ -24,6 +24,8 @@ from cutproof.harness.scenario.model import Cancel, Fork, Resume, Scenario, kind
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, JobEnded
 from cutproof.properties.model.verdict import Violated
 from cutproof.properties.model.workload import Count
+from cutproof.reference_impl.core.vocabulary.ids import Handle, TaskId
+from cutproof.reference_impl.processes.disk.files import DiskFiles
 from unit.harness.reference_engine.snapshots.continuing import STOP, assert_it_holds, begun, left, stopped, unstopped
 from unit.harness.reference_engine.snapshots.stores import left_by_a_job, tool, tree
 from unit.simulated.worlds import job, journal
@@ -267,6 +269,26 @@ def test_a_damaged_or_foreign_state_is_refused(kept: Path, damage: Callable[[byt
     path = state_file(kept)
     path.write_bytes(damage(path.read_bytes()))
     assert named in refusal(kept, unstopped())
+
+
+@pytest.mark.parametrize("damage", ["missing", "torn", "of another state", "of no state"])
+def test_an_older_snapshot_that_is_not_whole_is_named(kept: Path, damage: str) -> None:
+    """The job would retain it, and could not restore it."""
+    older, record = next((number, one) for number, one in Directory(kept).records.items() if one.savepoint)
+    path = Directory(kept).path(record.handles[TaskId("op0-0")])
+    if damage == "missing":
+        path.unlink()
+    elif damage == "of no state":
+        extra = {TaskId("op0-0"): (Handle("job-1/chk-2/gone"),)}
+        DiskFiles(kept).store(replace(record, files=extra))
+    else:
+        path.write_bytes((torn if damage == "torn" else foreign)(path.read_bytes()))
+    line = refusal(kept, unstopped())
+    assert f"snapshot {older}" in line
+    assert ("gone" if damage == "of no state" else "op0-0") in line
+    assert "delete it first" in line
+    assert tool("delete", kept, older)[0] == 0
+    assert_it_holds(begun(kept, SimulatedSubject(), unstopped()))
 
 
 def test_a_missing_file_and_a_missing_run_are_named(kept: Path, tmp_path: Path) -> None:
