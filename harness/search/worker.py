@@ -202,7 +202,7 @@ def where(error: BaseException) -> str:
 
 
 GARBAGE = 10_000
-"""objects that are made until garbage is collected (Python: 700): about those of four runs"""
+"""objects that are made, and not freed, until garbage is collected (Python: 700): a few runs' histories"""
 _worker: Worker | None = None
 _unready = ""
 """why there is no worker in this process: the environment failed at the start"""
@@ -220,7 +220,12 @@ def start(plan: Plan) -> None:
         _unready = one_line(error)
         return
     atexit.register(close, _worker.subject)
-    # What exists now stays for good. Runs leave garbage in cycles, and each collection would visit all modules as well.
+    collect_seldom()
+
+
+def collect_seldom() -> None:
+    """Have garbage collected less often, and what exists now never: it stays for good, and each collection would visit
+    all modules as well.  Runs leave hardly any garbage in cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE, 20, 20)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from typing import Generic, TypeVar
 
 import msgspec
@@ -32,6 +33,7 @@ ENTRIES, SORTED = "entries", "sorted"
 """What files of a state on the heap, and files of an LSM store, are called in their first lines and in manifests."""
 VERSION = 2
 _MAGIC = b"cutproof-snapshot/"
+_VERSION = b"%d" % VERSION
 
 
 class WriteStep(Enum):
@@ -158,10 +160,17 @@ _edit_decoder = msgspec.json.Decoder(KeyedEdit)
 # -- bytes ---------------------------------------------------------------------------
 
 
+@cache
+def _front(kind: str) -> tuple[bytes, int]:
+    """The first line of a file up to its CRC, and the CRC up to there."""
+    front = b"%s%s %s " % (_MAGIC, _VERSION, kind.encode())
+    return front, zlib.crc32(front)
+
+
 def _framed(kind: str, body: bytes) -> tuple[bytes, int]:
     """The bytes of a file, and its CRC."""
-    front = b"%s%d %s " % (_MAGIC, VERSION, kind.encode())
-    crc = zlib.crc32(body, zlib.crc32(front))
+    front, crc_of_front = _front(kind)
+    crc = zlib.crc32(body, crc_of_front)
     return b"%s%08x\n%s" % (front, crc, body), crc
 
 
@@ -175,7 +184,7 @@ def _unframed(data: bytes) -> tuple[str, int, bytes]:
     line, _, body = data.partition(b"\n")
     front, _, digits = line.rpartition(b" ")
     version, _, kind = front[len(_MAGIC) :].partition(b" ")
-    if version.isdigit() and version != b"%d" % VERSION:
+    if version != _VERSION and version.isdigit():
         raise CorruptSnapshot(f"it has version {version[:20].decode()} of the format, which is not known here")
     crc = zlib.crc32(body, zlib.crc32(front + b" "))
     if digits != b"%08x" % crc:

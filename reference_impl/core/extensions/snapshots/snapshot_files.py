@@ -99,6 +99,8 @@ class SnapshotFiles:
         """A checkpoint is complete.  A pending one may still name the complete one before it as its base."""
         oldest = self._complete if self._complete is not None else checkpoint
         self._complete = checkpoint
+        if not self._formats and not self._taken:  # all are canonical
+            return
         self._formats = {one: how for one, how in self._formats.items() if one > checkpoint}
         self._taken = {one: taken for one, taken in self._taken.items() if one >= oldest}
 
