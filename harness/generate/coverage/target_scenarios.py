@@ -15,10 +15,11 @@ import msgspec
 
 from ....faults import plan
 from ....faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
+from ....faults.points import DELETION_POINTS
 from ....properties.model.workload import Count, Sum, Union, Workload
 from ...scenario.forecast import Forecast, forecast
 from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
-from ...search.coverage import DELETION_POINTS, MODES
+from ...search.coverage import MODES
 from ...subject.abilities import names_of
 from ..choices import Choices
 from ..engines import Tuning
