@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from ..decisions.parts import Parts
 from ..extensions.snapshots.shared_files import SharedFiles
 from ..job.config import Config
+from ..job.topology import JobGraph
+from ..protocol.attempts import Attempts
 from ..protocol.checkpoints import Pending, UnderWay
-from ..vocabulary.effects import ClearLogs, Discard, Effect
-from ..vocabulary.events import CompletedSnapshot, all_of, files_needed
+from ..vocabulary.effects import ClearLogs, Discard, Effect, Sweep
+from ..vocabulary.events import CompletedSnapshot, all_of, files_needed, files_of
 from ..vocabulary.ids import CheckpointId, Handle
 from ..vocabulary.messages import Ack
 from .completed_checkpoint_store import CompletedCheckpointStore
@@ -24,10 +26,22 @@ class CheckpointsCleaner:
     """What is to be discarded of one job's checkpoints."""
 
     def __init__(
-        self, config: Config, parts: Parts, under_way: UnderWay, completed: CompletedCheckpointStore, files: SharedFiles
+        self,
+        job: int,
+        graph: JobGraph,
+        config: Config,
+        parts: Parts,
+        *,
+        attempts: Attempts,
+        under_way: UnderWay,
+        completed: CompletedCheckpointStore,
+        files: SharedFiles,
     ) -> None:
+        self._job = job
+        self._tasks = tuple(task for task, _, _ in graph.tasks())
         self._config = config
         self._parts = parts
+        self._attempts = attempts
         self._under_way = under_way
         self._completed = completed
         self._files = files
@@ -35,6 +49,8 @@ class CheckpointsCleaner:
         """what may have been written for checkpoints that were given up"""
         self._still_needed: dict[Handle, None] = {}
         """the last states of finished tasks that are of no retained checkpoint, but needed by one"""
+        self._took_over = False
+        """another coordinator led the job before: nobody knows here what it left"""
 
     # -- of checkpoints under way ----------------------------------------------------
 
@@ -90,7 +106,8 @@ class CheckpointsCleaner:
             return []
         self._files.let_go(files_needed(snapshot))
         handles = self._unneeded(snapshot.handles.values())
-        return self._parts.cleanup.deletion(snapshot, (*handles, *self._files.unneeded()))
+        deleted = self._parts.cleanup.deletion(snapshot, (*handles, *self._files.unneeded()))
+        return [*deleted, *self.clear_logs()]
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
         """Those of these handles that may be discarded now; the others once no record refers to them."""
@@ -100,14 +117,44 @@ class CheckpointsCleaner:
 
     # -- of persistent channels --------------------------------------------------------
 
-    def clear_logs(self, living: Iterable[str]) -> list[Effect]:
+    def clear_logs(self) -> list[Effect]:
         """Delete logs of persistent channels that nobody needs (UNA-2).
 
         A log is needed while a snapshot refers to it, while an acknowledged state of a pending one does, and while its
         attempt lives.
         """
+        logs, channels_of = self._parts.naming.logs, self._attempts.channels_of
+        return self._clear_logs_but(logs(self._job, task, channels_of(task)) for task in self._tasks)
+
+    def _clear_logs_but(self, living: Iterable[str]) -> list[Effect]:
         if not self._config.keeps_logs:
             return []
         kept = [log for record in self._completed.all_and_stored for log in record.logs]
         kept += [log for one in self._under_way.pending.values() for logs in one.logs.values() for log in logs]
         return [ClearLogs(tuple(dict.fromkeys(kept)), tuple(living))]
+
+    # -- of former coordinators, of failed attempts, and of the job that has ended -------------
+
+    def sweep(self) -> Effect:
+        """Delete what no complete snapshot refers to."""
+        return Sweep(self._completed.files)
+
+    def take_over(self) -> list[Effect]:
+        """Another coordinator led the job before, and what it has stored is not listed yet."""
+        self._took_over = True
+        return self._parts.cleanup.on_takeover(None)
+
+    def all_listed(self) -> list[Effect]:
+        """All that another coordinator has stored is known now."""
+        return self._parts.cleanup.on_takeover(self._completed.files)
+
+    def attempt_failed(self) -> list[Effect]:
+        return self._parts.cleanup.on_failure(files_of(self._completed.all_and_stored))
+
+    def job_over(self) -> list[Effect]:
+        """The job has ended, and no attempt lives.  Nothing is swept, nor any log deleted, if the record of a complete
+        checkpoint could not be read: it may refer to that."""
+        if not self._completed.knows_all:
+            return self.discard_leftovers()
+        sweep = [self.sweep()] if self._took_over else []
+        return [*self.discard_leftovers(), *sweep, *self._clear_logs_but(())]

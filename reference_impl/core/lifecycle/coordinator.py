@@ -2,8 +2,8 @@
 
 One coordinator lives at a time.  A coordinator that takes over reads what is durable: the job's record and the complete
 snapshots (ABS-6).  This file puts together what a coordinator is made of, and says what becomes of each event.  The
-checkpoints are in `protocol.checkpoint_coordinator`, the attempts and their failures in `execution`, and the end is in
-`job_ending`.
+checkpoints are in `protocol.checkpoint_coordinator`.  An attempt starts in `execution`, and fails in `failover`.  The
+job comes to its end in `finishing_tasks` or in `closing`, and ends in `job_ending`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from ..vocabulary.messages import (
     Running,
     SplitMessage,
 )
-from ..vocabulary.stages import Closing, Ended, Listing, Stage, Terminating
+from ..vocabulary.stages import Closing, Ended, Listing, PartialFailover, Stage, Terminating
 from ..vocabulary.timeouts import (
     CheckpointInterval,
     CheckpointTimeout,
@@ -75,14 +75,22 @@ from ..vocabulary.timeouts import (
     RetryTerminateTasks,
     SplitAppears,
 )
+from .cancellation import Cancellation
 from .checkpoint_failure_manager import CheckpointFailureManager
 from .checkpoints_cleaner import CheckpointsCleaner
+from .closing import JobClosing
+from .commands import Commands
 from .completed_checkpoint_store import CompletedCheckpointStore
+from .deployment import Deployment
 from .execution import Execution
+from .failover import Failover
+from .finishing_tasks import FinishingTasks
 from .job_ending import JobEnding
 from .job_life import JobLife
 from .job_records import Close, DeployAll, DeployRegion, JobRecords, Perform, TriggerCheckpoint
-from .task_ends import FinishingTasks, TaskEnds
+from .regions import RegionalFailover
+from .taking_over import TakeOver
+from .task_ends import TaskEnds
 
 FIRST_ATTEMPT = AttemptId(1)
 FIRST_CHECKPOINT = CheckpointId(1)
@@ -129,7 +137,16 @@ class Coordinator:
         files = SharedFiles(
             job, config, parts.increments, self.under_way, self.completed, begun_from=named, claims=claims
         )
-        self._cleaner = CheckpointsCleaner(config, parts, self.under_way, self.completed, files)
+        cleaner = self._cleaner = CheckpointsCleaner(
+            job,
+            graph,
+            config,
+            parts,
+            attempts=self.attempts,
+            under_way=self.under_way,
+            completed=self.completed,
+            files=files,
+        )
         failures = CheckpointFailureManager(parts.tolerance, config.tolerated_failures, self.completed)
         self.ends = TaskEnds(graph)
         self._splits = SplitAssignment(job, graph, config, parts)
@@ -144,7 +161,7 @@ class Coordinator:
             ends=self.ends,
             under_way=self.under_way,
             completed=self.completed,
-            cleaner=self._cleaner,
+            cleaner=cleaner,
             options=BarrierOptions(config, self.under_way, files),
             enumerator_states=self._splits.states if self._has_splits else dict,
         )
@@ -157,36 +174,27 @@ class Coordinator:
             under_way=self.under_way,
             completed=self.completed,
         )
-        ending = self._ending = JobEnding(
-            job,
-            graph,
-            config,
-            parts,
-            life=life,
-            attempts=self.attempts,
-            checkpoints=self.checkpoints,
-            under_way=self.under_way,
-            completed=self.completed,
-            cleaner=self._cleaner,
-            ends=self.ends,
-            records=records,
+        commands = self._commands = Commands(self.under_way)
+        cancellation = Cancellation(
+            job, graph, attempts=self.attempts, checkpoints=self.checkpoints, failures=failures, commands=commands
         )
-        execution = self._execution = Execution(
-            job,
+        ending = self._ending = JobEnding(
+            life=life,
+            under_way=self.under_way,
+            checkpoints=self.checkpoints,
+            completed=self.completed,
+            cleaner=cleaner,
+            commands=commands,
+        )
+        closing = self._closing = JobClosing(
             graph,
             config,
-            parts,
-            initial=initial,
             life=life,
             attempts=self.attempts,
-            checkpoints=self.checkpoints,
             under_way=self.under_way,
             completed=self.completed,
-            cleaner=self._cleaner,
-            failures=failures,
-            ends=self.ends,
-            splits=self._splits,
             records=records,
+            cancellation=cancellation,
             ending=ending,
         )
         finishing = self._finishing = FinishingTasks(
@@ -197,6 +205,58 @@ class Coordinator:
             under_way=self.under_way,
             ends=self.ends,
             life=life,
+            ending=ending,
+        )
+        deployment = Deployment(job, graph, config, parts, ends=self.ends, splits=self._splits)
+        execution = self._execution = Execution(
+            job,
+            graph,
+            config,
+            life=life,
+            attempts=self.attempts,
+            completed=self.completed,
+            cleaner=cleaner,
+            deployment=deployment,
+            records=records,
+            finishing=finishing,
+            closing=closing,
+        )
+        regional = self._regional = RegionalFailover(
+            graph,
+            config,
+            parts,
+            life=life,
+            attempts=self.attempts,
+            ends=self.ends,
+            completed=self.completed,
+            deployment=deployment,
+            records=records,
+            closing=closing,
+        )
+        failover = self._failover = Failover(
+            graph,
+            config,
+            parts,
+            life=life,
+            attempts=self.attempts,
+            under_way=self.under_way,
+            cleaner=cleaner,
+            cancellation=cancellation,
+            regional=regional,
+            execution=execution,
+            closing=closing,
+        )
+        self._take_over = TakeOver(
+            config,
+            parts.restore_choice,
+            initial=initial,
+            life=life,
+            completed=self.completed,
+            cleaner=cleaner,
+            records=records,
+            cancellation=cancellation,
+            execution=execution,
+            closing=closing,
         )
         self._checkpointing = CheckpointCoordinator(
             job,
@@ -212,8 +272,8 @@ class Coordinator:
             finishing=finishing,
             life=life,
             records=records,
-            execution=execution,
-            ending=ending,
+            fail_over=failover.fail_over,
+            when_stored=self._go_on_when_stored,
             put_off=self._splits.put_off if self._has_splits else None,
         )
 
@@ -260,6 +320,13 @@ class Coordinator:
         effects: list[Effect] = self._what_follows[type(then)](self, then) if then is not None else []
         return effects
 
+    def _go_on_when_stored(self) -> list[Effect]:
+        """A record is not being stored any more: a restart, the closing or the end of the job may have waited for it,
+        and nothing while all tasks run."""
+        if self._life.all_tasks_run:
+            return []
+        return [*self._failover.resume(), *self._closing.resume(), *self._ending.end_if_settled()]
+
     # -- tasks report ------------------------------------------------------------------
 
     def _on_received(self, event: Received) -> list[Effect]:
@@ -275,11 +342,12 @@ class Coordinator:
         return effects
 
     def _on_running(self, message: Running) -> list[Effect]:
-        effects = self._execution.on_running(message)
+        is_partial = isinstance(self.stage, PartialFailover)
+        effects = self._regional.on_running(message) if is_partial else self._execution.on_running(message)
         if not effects or not self._life.all_tasks_run:
             return effects
         begun = self._checkpointing.on_all_running()
-        commands = self._ending.waiting_commands()
+        commands = self._commands.take_waiting()
         return [*effects, *begun, *(effect for command in commands for effect in self._on_command(command))]
 
     # -- tasks finish (FIN-1, FIN-3, FIN-8) ----------------------------------------------
@@ -293,7 +361,7 @@ class Coordinator:
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         if not self._life.runs_at_least_in_part:
-            return self._ending.on_finished(message.task)
+            return self._finishing.finished_with_all(message.task)
         self._splits.end(message.task)
         self.ends.reported(message.task)
         effects: list[Effect] = []
@@ -306,11 +374,11 @@ class Coordinator:
     def _on_command(self, event: Commanded) -> list[Effect]:
         stage = self.stage
         if isinstance(stage, Listing):
-            return self._ending.keep(event)
+            return self._commands.wait(event)
         if event.kind is CommandKind.CANCEL:
             if isinstance(stage, Closing | Ended):
                 return [Return(event.command, cause=JobHasEnded())]
-            return self._ending.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
+            return self._closing.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
         if not self._config.rewinds:
             return [Return(event.command, cause=NoSnapshots())]
         if event.snapshot is not None:
@@ -320,7 +388,7 @@ class Coordinator:
         if isinstance(stage, Terminating | Closing | Ended) or self.under_way.is_ending:
             return [Return(event.command, cause=JobIsEnding())]
         if not self._life.all_tasks_run:
-            return self._ending.keep(event)
+            return self._commands.wait(event)
         if event.kind is CommandKind.SAVEPOINT:
             return self._checkpointing.create_checkpoint(command=event.command, format_name=event.format)
         ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
@@ -335,12 +403,11 @@ class Coordinator:
         if isinstance(self.stage, Terminating | Closing | Ended):
             return [Return(event.command, cause=JobIsEnding())]
         if not self._life.all_tasks_run:
-            return self._ending.keep(event)
+            return self._commands.wait(event)
         restored = self.completed.to_restore()
         if not self._parts.cleanup.may_be_deleted(snapshot, restored.checkpoint if restored is not None else None):
             return [Return(event.command, cause=NeededForRecovery(snapshot))]
-        deleted = self._cleaner.delete(snapshot)
-        return [*deleted, *self._execution.clear_logs(), Return(event.command, snapshot)]
+        return [*self._cleaner.delete(snapshot), Return(event.command, snapshot)]
 
     # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
 
@@ -367,12 +434,15 @@ class Coordinator:
 
     # -- what handles what ---------------------------------------------------------------
 
+    def _deploy_region(self, then: DeployRegion) -> list[Effect]:
+        return self._regional.deploy(then, CheckpointId(self.checkpoints.next_id - 1))
+
     _handlers: ClassVar[Handlers] = Handlers(
         {
-            CoordinatorStarted: lambda self, event: self._execution.on_started(event),
-            SnapshotsListed: lambda self, event: self._execution.on_listed(event),
-            TaskLost: lambda self, event: self._execution.on_lost(event),
-            Answered: lambda self, event: self._ending.on_answered(event),
+            CoordinatorStarted: lambda self, event: self._take_over.on_started(event),
+            SnapshotsListed: lambda self, event: self._take_over.on_listed(event),
+            TaskLost: lambda self, event: self._failover.on_lost(event),
+            Answered: lambda self, event: self._closing.on_answered(event),
             Received: _on_received,
             JobSaved: _on_saved,
             RecordStored: lambda self, event: self._checkpointing.on_stored(event),
@@ -387,8 +457,8 @@ class Coordinator:
             TriggerCheckpoint: lambda self, then: self._checkpointing.trigger_checkpoint(then.checkpoint),
             Perform: lambda self, then: list(then.effects),
             DeployAll: lambda self, then: self._execution.deploy(then),
-            DeployRegion: lambda self, then: self._execution.deploy_region(then),
-            Close: lambda self, then: self._ending.decided(then),
+            DeployRegion: _deploy_region,
+            Close: lambda self, then: self._closing.decided(then),
         }
     )
     _reports: ClassVar[Handlers] = Handlers(
@@ -409,10 +479,10 @@ class Coordinator:
             RetryTerminateTasks: lambda self, timeout: self._finishing.order_again(timeout),
             SplitAppears: _on_split_appeared,
             RetryAssignments: _assign_again,
-            RestartDelay: lambda self, timeout: self._execution.restart_delay_over(timeout),
-            DeployTimeout: lambda self, timeout: self._execution.not_up_in_time(timeout),
-            RetryListing: lambda self, timeout: self._execution.list_again(timeout),
-            RetryTerminate: lambda self, timeout: self._ending.send_terminate(timeout),
-            RetryFence: lambda self, timeout: self._ending.fence_again(timeout),
+            RestartDelay: lambda self, timeout: self._failover.restart_delay_over(timeout),
+            DeployTimeout: lambda self, timeout: self._failover.not_up_in_time(timeout),
+            RetryListing: lambda self, timeout: self._take_over.list_again(timeout),
+            RetryTerminate: lambda self, timeout: self._finishing.order_all(timeout),
+            RetryFence: lambda self, timeout: self._closing.fence_again(timeout),
         }
     )

@@ -5,22 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..decisions.compatibility import layout_of
+from ..decisions.parts import Parts
 from ..extensions.rescaling.rescaled_deployment import deployment_from, with_unions
+from ..extensions.sources.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
+from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SendToTask
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, TaskId
-from ..vocabulary.messages import Deploy
+from ..vocabulary.messages import Deploy, Running
+from .task_ends import TaskEnds
 
 
 class Deployment:
-    """How the tasks of one job are deployed."""
+    """How the tasks of one job are deployed, and what the coordinator knows of each that begins."""
 
-    def __init__(self, job: int, graph: JobGraph, config: Config) -> None:
+    def __init__(
+        self, job: int, graph: JobGraph, config: Config, parts: Parts, *, ends: TaskEnds, splits: SplitAssignment
+    ) -> None:
         self._job = job
         self._graph = graph
         self._in_flight = config.alignment != "aligned"
+        self._restore_choice = parts.restore_choice
+        self._ends = ends
+        self._splits = splits
+
+    def refusal(self, restores: CompletedSnapshot | None) -> AnyCause | None:
+        """Why this job cannot restore the snapshot; None if it can."""
+        return self._restore_choice.refusal(self._graph, restores) if restores is not None else None
+
+    # -- tasks begin -----------------------------------------------------------------
+
+    def begin(self, restores: CompletedSnapshot | None) -> None:
+        """All tasks begin.  What is known of them follows from the snapshot that they restore."""
+        self._ends.begin(self.finished_before(restores))
+        self._splits.begin(restores)
+
+    def begin_region(self, tasks: Sequence[TaskId], restores: CompletedSnapshot | None) -> None:
+        self._ends.begin_region(tasks, self.finished_before(restores))
+
+    def restored(self, message: Running) -> None:
+        """A task has restored its part; a reader hands its splits back (OPS-3)."""
+        self._splits.take_back(message.task, message.returned)
 
     def finished_before(self, restores: CompletedSnapshot | None) -> tuple[TaskId, ...]:
         """The tasks of the operators that the snapshot counts as finished as a whole."""
@@ -28,6 +55,8 @@ class Deployment:
             return ()
         whole = layout_of(self._graph, restores).whole(restores.finished)
         return tuple(task for task, spec, _ in self._graph.tasks() if spec.name in whole)
+
+    # -- the orders to start -----------------------------------------------------------
 
     def orders(
         self, tasks: Sequence[TaskId], attempt: AttemptId, restores: CompletedSnapshot | None, *, suspends: bool = True

@@ -70,17 +70,20 @@ class JobRecords:
         self._checkpoints = checkpoints
         self._under_way = under_way
         self._completed = completed
-        self.took_over = False
-        """another coordinator saved a record before"""
+        self.closure: Closure | None = None
+        """that a former coordinator decided to close the job, and why"""
         self._version = 0
         self._then: dict[int, Then] = {}
         self.had_snapshot = False
         """some checkpoint has completed or is about to (ABS-14)"""
 
     def take_over(self, record: JobRecord) -> None:
-        self.took_over = True
+        """Go on from the record of a former coordinator: nothing is numbered as it has numbered before."""
+        self._attempts.take_over(record.attempt)
+        self._checkpoints.take_over(record.next_checkpoint)
         self._version = record.version
         self.had_snapshot = record.had_snapshot
+        self.closure = record.closure
 
     def save(self, then: Then, closure: Closure | None = None) -> list[Effect]:
         """Make the record durable, and go on only then."""

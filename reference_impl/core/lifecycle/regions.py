@@ -23,14 +23,16 @@ from ..protocol.attempts import Attempts
 from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SendToTask, SetTimer
 from ..vocabulary.errors import expect
-from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, TaskId, task_id
-from ..vocabulary.messages import Deploy
-from ..vocabulary.stages import AwaitingRecord, PartialFailover, Renumbered, Stage, Starting
-from ..vocabulary.status_changes import AttemptStarted, RegionRestarted
+from ..vocabulary.messages import Deploy, Running
+from ..vocabulary.stages import AwaitingRecord, PartialFailover, Renumbered, Stage, Starting, Working
+from ..vocabulary.status_changes import AttemptRunning, AttemptStarted, RegionRestarted
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay
+from .closing import JobClosing
+from .completed_checkpoint_store import CompletedCheckpointStore
 from .deployment import Deployment
 from .job_life import JobLife
+from .job_records import DeployRegion, JobRecords
 from .task_ends import TaskEnds
 
 
@@ -62,7 +64,10 @@ class RegionalFailover:
         life: JobLife,
         attempts: Attempts,
         ends: TaskEnds,
+        completed: CompletedCheckpointStore,
         deployment: Deployment,
+        records: JobRecords,
+        closing: JobClosing,
     ) -> None:
         self._graph = graph
         self._config = config
@@ -71,7 +76,10 @@ class RegionalFailover:
         self._life = life
         self._attempts = attempts
         self._ends = ends
+        self._completed = completed
         self._deployment = deployment
+        self._records = records
+        self._closing = closing
         self._tasks = tuple(task for task, _, _ in graph.tasks())
 
     @property
@@ -91,6 +99,8 @@ class RegionalFailover:
 
     def lost_with(self, task: TaskId, stage: Stage, *, is_ending: bool) -> tuple[TaskId, ...]:
         """The tasks that restart now that this one is lost; none if it is about to restart anyhow."""
+        if not self._config.by_region:
+            return self._tasks
         lost = self._parts.failover.lost_with(self.region_of(task), self._tasks, stage, is_ending)
         region = self.stage
         if region is None:
@@ -137,17 +147,23 @@ class RegionalFailover:
         region = self.stage
         return region is not None and isinstance(region.step, AwaitingRecord)
 
-    def renumber(self, restores: CompletedSnapshot | None) -> None:
-        """Give the lost tasks a new number.  What the coordinator knows of their state follows from the checkpoint
-        that they restore."""
+    def restart(self) -> list[Effect]:
+        """Give the lost tasks a new number, unless the snapshot that they would restore does not fit the job."""
         stage = expect(self.stage, PartialFailover)
+        restores = self._parts.failover.restored_by_region(self._completed.to_restore())
+        incompatible = self._deployment.refusal(restores)
+        if incompatible is not None:
+            return self._closing.fail(incompatible)
         self._attempts.begin(survivors=[task for task in self._tasks if task not in stage.tasks])
-        self._ends.begin_region(stage.tasks, self._deployment.finished_before(restores))
+        self._deployment.begin_region(stage.tasks, restores)
         self._life.enter(msgspec.structs.replace(stage, step=Renumbered(restores)))
+        return self._records.save(DeployRegion(self._attempts.newest))
 
-    def deploy(self, last: CheckpointId) -> list[Effect]:
-        """The new number is durable.  `last` is the last checkpoint so far: all up to it that are not complete were
-        given up."""
+    def deploy(self, then: DeployRegion, last: CheckpointId) -> list[Effect]:
+        """The new number is durable: order the tasks of the region to start.  `last` is the last checkpoint so far:
+        all up to it that are not complete were given up."""
+        if then.attempt != self._attempts.newest:
+            return []
         stage = self.stage
         if stage is None or not isinstance(stage.step, Renumbered):
             return []
@@ -175,11 +191,14 @@ class RegionalFailover:
         region = self.stage
         return region.step.waiting if region is not None and isinstance(region.step, Starting) else ()
 
-    def runs(self, task: TaskId) -> bool:
-        """A task runs; whether the whole region does now."""
+    def on_running(self, message: Running) -> list[Effect]:
+        """A task is restored and runs.  Once the whole region does, the job works again."""
         region = self.stage
         if region is None or not isinstance(region.step, Starting) or not region.step.waiting:
-            return False
-        left = tuple(one for one in region.step.waiting if one != task)
+            return []
+        left = tuple(one for one in region.step.waiting if one != message.task)
         self._life.enter(msgspec.structs.replace(region, step=Starting(region.step.restores, left)))
-        return not left
+        if left:
+            return []
+        self._life.enter(Working())
+        return [AttemptRunning(self._attempts.newest)]

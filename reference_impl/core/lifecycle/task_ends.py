@@ -1,4 +1,4 @@
-"""How tasks finish one by one, while the others go on (FIN-1, FIN-3, FIN-8).
+"""How far each task has come to its end (FIN-1, FIN-8).
 
 This is from FLIP-147 ("Support Checkpoints After Tasks Finished"; its post, "Revise the Process of Finishing").  A task
 runs until all its input has ended.  It may finish once a complete checkpoint covers all its work (FIN-1).  Then it
@@ -12,16 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..decisions.finishing import Ending
-from ..job.config import Config
 from ..job.topology import JobGraph
-from ..protocol.attempts import Attempts
-from ..protocol.checkpoints import Pending, UnderWay
-from ..vocabulary.effects import Effect
 from ..vocabulary.ids import CheckpointId, TaskId
-from ..vocabulary.messages import Terminate
-from ..vocabulary.timeouts import RetryTerminateTasks
-from .job_life import JobLife
 
 
 class InputToCome(msgspec.Struct, frozen=True):
@@ -91,6 +83,11 @@ class TaskEnds:
         return not all(isinstance(end, InputToCome) for end in self._ends.values())
 
     @property
+    def unfinished(self) -> tuple[TaskId, ...]:
+        """The other tasks, in topological order."""
+        return tuple(task for task in self._tasks if task not in self.finished)
+
+    @property
     def ordered_to_finish(self) -> dict[TaskId, CheckpointId]:
         """The tasks that were ordered to finish and have not reported, each with the checkpoint it rests on."""
         return {task: end.checkpoint for task, end in self._ends.items() if isinstance(end, OrderedToFinish)}
@@ -129,54 +126,3 @@ class TaskEnds:
                 self._enter(task, CountsAsFinished())
                 return task, end.rests_on
         return None
-
-
-class FinishingTasks:
-    """The orders to finish, which are repeated until each task has reported that it has finished."""
-
-    def __init__(
-        self,
-        job: int,
-        config: Config,
-        ending: Ending,
-        *,
-        attempts: Attempts,
-        under_way: UnderWay,
-        ends: TaskEnds,
-        life: JobLife,
-    ) -> None:
-        self._job = job
-        self._retry_us = config.retry_us
-        self._ending = ending
-        self._attempts = attempts
-        self._under_way = under_way
-        self._ends = ends
-        self._life = life
-
-    @property
-    def leaving(self) -> tuple[TaskId, ...]:
-        return (*self._ends.ordered_to_finish, *self._ends.finished)
-
-    def order(self, complete: Pending) -> list[Effect]:
-        """A checkpoint is complete: order those tasks to finish whose whole work it covers.  If the job is about to
-        end, all tasks are soon ordered to."""
-        if self._under_way.is_ending:
-            return []
-        some_before = bool(self._ends.ordered_to_finish)
-        tasks = self._ends.order_to_finish(complete.ended, complete.checkpoint)
-        return [*self._orders(tasks), *(self._remind() if tasks and not some_before else ())]
-
-    def _orders(self, tasks: Sequence[TaskId]) -> list[Effect]:
-        covered_by, newest = self._ends.ordered_to_finish, self._attempts.newest
-        orders = [(task, Terminate(job=self._job, attempt=newest, checkpoint=covered_by[task])) for task in tasks]
-        return [self._attempts.message_to(task, order) for task, order in orders]
-
-    def order_again(self, timeout: RetryTerminateTasks) -> list[Effect]:
-        """A message may be lost."""
-        ordered = self._ends.ordered_to_finish
-        if not ordered or not self._life.runs_at_least_in_part:
-            return []
-        return [*self._orders(tuple(ordered)), *self._remind()]
-
-    def _remind(self) -> list[Effect]:
-        return self._ending.reminders(RetryTerminateTasks(), self._retry_us)

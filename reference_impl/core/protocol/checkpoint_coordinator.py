@@ -92,20 +92,6 @@ class Failures(Protocol):
         ...
 
 
-class Restarts(Protocol):
-    """The attempts of the job (ABS-6)."""
-
-    def fail_over(self, cause: AnyCause) -> list[Effect]:
-        """The attempt has failed: another one starts."""
-        ...
-
-    def resume_restart(self) -> list[Effect]:
-        """No record is being stored any more, for which a restart may have waited."""
-        ...
-
-    def clear_logs(self) -> list[Effect]: ...
-
-
 class InputEnds(Protocol):
     """Which tasks have come to the end of their input (FIN-1)."""
 
@@ -131,16 +117,8 @@ class FinishingTasks(Protocol):
         """They were ordered to finish, or have finished."""
         ...
 
-
-class JobsEnd(Protocol):
-    """The end of the job (FIN-3)."""
-
     def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:
-        """A complete checkpoint covers all work: let all tasks commit and finish."""
-        ...
-
-    def end_if_settled(self) -> list[Effect]:
-        """No record is being stored any more, for which the end may have waited."""
+        """A complete checkpoint covers all work: let all tasks commit and finish (FIN-3)."""
         ...
 
 
@@ -163,11 +141,13 @@ class CheckpointCoordinator:
         finishing: FinishingTasks,
         life: Life,
         records: DurableRecord,
-        execution: Restarts,
-        ending: JobsEnd,
+        fail_over: Callable[[AnyCause], list[Effect]],
+        when_stored: Callable[[], list[Effect]],
         put_off: Callable[[CheckpointId], None] | None,
     ) -> None:
-        """`put_off`: somebody else triggers each checkpoint, once it may (OPS-3); None: each is triggered at once."""
+        """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `when_stored`: a record is not being
+        stored any more, for which a restart or the job's end may have waited.  `put_off`: somebody else triggers each
+        checkpoint, once it may (OPS-3); None: each is triggered at once."""
         self._job = job
         self._tasks = tuple(tasks)
         self._config = config
@@ -181,8 +161,8 @@ class CheckpointCoordinator:
         self._finishing = finishing
         self._life = life
         self._records = records
-        self._execution = execution
-        self._ending = ending
+        self._fail_over = fail_over
+        self._when_stored = when_stored
         self._put_off = put_off
         self._paused = False
 
@@ -252,18 +232,17 @@ class CheckpointCoordinator:
         """The record is durable: the checkpoint is complete."""
         complete, effects = self._checkpoints.stored(event.checkpoint)
         self._failures.completed()
-        effects.extend(self._execution.clear_logs())
         if complete.command is not None:
             effects.append(Return(complete.command, event.checkpoint))
         if complete.attempt == self._attempts.newest and self._life.runs_at_least_in_part:
             if complete.ending is not None:
-                return [*effects, *self._ending.terminate(event.checkpoint, complete.ending)]
+                return [*effects, *self._finishing.terminate(event.checkpoint, complete.ending)]
             if not complete.is_separate:
                 effects.extend(self._notify(complete))
         if self._config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
-        return [*effects, *self._execution.resume_restart(), *self._ending.end_if_settled()]
+        return [*effects, *self._when_stored()]
 
     def _notify(self, complete: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
@@ -292,8 +271,7 @@ class CheckpointCoordinator:
     def on_store_failed(self, event: StoreFailed) -> list[Effect]:
         cause = NotStored(event.reason)
         pending, effects = self._checkpoints.store_failed(event.checkpoint, cause)
-        effects.extend(self._execution.resume_restart())
-        return [*effects, *self._after_abort(pending, cause), *self._ending.end_if_settled()]
+        return [*effects, *self._after_abort(pending, cause), *self._when_stored()]
 
     def _abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         return [*self._checkpoints.abort(pending, cause), *self._after_abort(pending, cause)]
@@ -306,9 +284,9 @@ class CheckpointCoordinator:
             return effects
         too_many = self._failures.failed(pending.checkpoint, cause)
         if pending.ending is not None and pending.ending.by_command:
-            return [*effects, *self._execution.fail_over(StopFailed(cause))]
+            return [*effects, *self._fail_over(StopFailed(cause))]
         if too_many:
-            return [*effects, *self._execution.fail_over(CheckpointsFailed(cause))]
+            return [*effects, *self._fail_over(CheckpointsFailed(cause))]
         return effects
 
     # -- the final checkpoint (FIN-3) ----------------------------------------------------
@@ -321,5 +299,5 @@ class CheckpointCoordinator:
         if self._under_way.is_ending:
             return []
         if not self._config.rewinds or self._config.settles_at_finish:
-            return self._ending.terminate(None, JobEnd.FINISH)
+            return self._finishing.terminate(None, JobEnd.FINISH)
         return self.create_checkpoint(ending=JobEnd.FINISH)

@@ -177,6 +177,10 @@ class Cleaner(Protocol):
         """A checkpoint is complete: discard again what may have been written since for those that were given up."""
         ...
 
+    def clear_logs(self) -> list[Effect]:
+        """A checkpoint is complete: older ones may have been the last to need a log of in-flight data (UNA-2)."""
+        ...
+
 
 class BarrierOptions(Protocol):
     """What a checkpoint's barriers say besides its id; see `barrier_options`."""
@@ -379,7 +383,7 @@ class Checkpoints:
         overtaken = [one for one in self._under_way.pending.values() if one.checkpoint < checkpoint]
         for older in () if complete.pending.is_separate else overtaken:
             effects.extend(self.abort(older, Subsumed(checkpoint)) if not older.savepoint else ())
-        return complete.pending, [*effects, *self._cleaner.discard_leftovers()]
+        return complete.pending, [*effects, *self._cleaner.discard_leftovers(), *self._cleaner.clear_logs()]
 
     def _store_answered(self, checkpoint: CheckpointId) -> BeingStored:
         storing = self._under_way.storing
@@ -401,6 +405,11 @@ class Checkpoints:
             return []
         self._count -= not pending.savepoint
         return [*self._give_up(pending, cause), *self._send_abort(pending)]
+
+    def abort_all(self, cause: AnyCause) -> list[Effect]:
+        """A part of the tasks is lost, without whose snapshots no pending checkpoint can complete."""
+        pending = list(self._under_way.pending.values())
+        return [effect for one in pending for effect in self.abort(one, cause)]
 
     def store_failed(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
         pending = self._store_answered(checkpoint).pending

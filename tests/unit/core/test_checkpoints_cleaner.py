@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -10,8 +9,9 @@ from cutproof.reference_impl.core.extensions.snapshots.shared_files import Share
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.checkpoints_cleaner import CheckpointsCleaner
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
+from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
-from cutproof.reference_impl.core.vocabulary.effects import ClearLogs, Discard, Effect
+from cutproof.reference_impl.core.vocabulary.effects import ClearLogs, Discard, Effect, Sweep
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Ack
@@ -29,7 +29,17 @@ class Job:
         self.completed = CompletedCheckpointStore(GRAPH, config, parts, 1, self.under_way, named=None)
         self.completed.take_over(retained)
         self.files = SharedFiles(1, config, parts.increments, self.under_way, self.completed)
-        self.cleaner = CheckpointsCleaner(config, parts, self.under_way, self.completed, self.files)
+        self.attempts = Attempts(AttemptId(4), channels_stay=False)
+        self.cleaner = CheckpointsCleaner(
+            1,
+            GRAPH,
+            config,
+            parts,
+            attempts=self.attempts,
+            under_way=self.under_way,
+            completed=self.completed,
+            files=self.files,
+        )
 
     def complete(self, snapshot: CompletedSnapshot) -> list[Effect]:
         return self.cleaner.subsumed(self.completed.add(snapshot))
@@ -189,17 +199,62 @@ def test_a_deleted_snapshot_leaves_the_last_state_that_another_one_needs() -> No
 
 # -- logs of persistent channels ---------------------------------------------------------------
 
-
-def cleared(job: Job, *living: str) -> Sequence[Effect]:
-    return job.cleaner.clear_logs(living)
+LIVING = tuple(f"job-1/log/{task}-4" for task in TASKS)
+KEEPS_LOGS = {"alignment": "unaligned", "spilling": "continuous"}
 
 
 def test_the_logs_that_a_snapshot_or_a_pending_checkpoint_refers_to_are_kept_each_named_once() -> None:
-    job = Job(complete_snapshot(1, logs=("l1", "l2")), alignment="unaligned", spilling="continuous")
+    job = Job(complete_snapshot(1, logs=("l1", "l2")), **KEEPS_LOGS)
     job.under_way.storing = (BeingStored(pending(2), complete_snapshot(2, logs=("l2", "l3"))),)
     job.under_way.pending[CheckpointId(3)] = pending(3, logs={SOURCE: ("l4",), OP: ("l1",)})
-    assert cleared(job, "of op-0") == [ClearLogs(("l1", "l2", "l3", "l4"), ("of op-0",))]
+    assert job.cleaner.clear_logs() == [ClearLogs(("l1", "l2", "l3", "l4"), LIVING)]
+
+
+def test_those_of_the_attempts_that_live_are_kept() -> None:
+    job = Job(**KEEPS_LOGS)
+    job.attempts.begin(survivors=[SOURCE])
+    living = [f"job-1/log/{task}-{attempt}" for task, attempt in zip(TASKS, (4, 5, 5), strict=True)]
+    assert job.cleaner.clear_logs() == [ClearLogs((), tuple(living))]
+
+
+def test_logs_are_cleared_when_a_user_deletes_the_snapshot_that_needed_them() -> None:
+    job = Job(complete_snapshot(1, logs=("l1",)), complete_snapshot(2, logs=("l2",)), **KEEPS_LOGS)
+    assert job.cleaner.delete(CheckpointId(1))[-1] == ClearLogs(("l2",), LIVING)
 
 
 def test_no_log_is_cleared_where_none_are_kept() -> None:
-    assert cleared(Job(complete_snapshot(1, logs=("l1",))), "of op-0") == []
+    assert Job(complete_snapshot(1, logs=("l1",))).cleaner.clear_logs() == []
+
+
+# -- of former coordinators, of failed attempts, and of the job that has ended -----------------------
+
+
+def test_a_coordinator_that_takes_over_sweeps_once_all_is_listed() -> None:
+    job = Job(complete_snapshot(1))
+    assert job.cleaner.take_over() == []
+    assert job.cleaner.all_listed() == [job.cleaner.sweep()] == [Sweep(handles(1))]
+
+
+def test_a_failed_attempt_deletes_nothing() -> None:
+    assert Job(complete_snapshot(1)).cleaner.attempt_failed() == []
+
+
+def test_a_job_that_has_ended_leaves_neither_leftovers_nor_logs_of_an_attempt() -> None:
+    job = Job(complete_snapshot(1, logs=("l1",)), **KEEPS_LOGS)
+    job.cleaner.may_be_left(A)
+    assert job.cleaner.job_over() == [*leftovers(A), ClearLogs(("l1",), ())]
+
+
+def test_what_a_former_coordinator_left_is_swept_when_the_job_ends() -> None:
+    job = Job(complete_snapshot(1))
+    job.cleaner.take_over()
+    job.cleaner.may_be_left(A)
+    assert job.cleaner.job_over() == [*leftovers(A), Sweep(handles(1))]
+
+
+def test_nothing_is_swept_nor_any_log_deleted_if_a_record_could_not_be_read() -> None:
+    job = Job(**KEEPS_LOGS)
+    job.completed.take_over((complete_snapshot(1),), knows_all=False)
+    job.cleaner.take_over()
+    job.cleaner.may_be_left(A)
+    assert job.cleaner.job_over() == leftovers(A)

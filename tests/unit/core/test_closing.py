@@ -1,16 +1,25 @@
-"""Closing a job down: one writer after the other is shut out, and what no complete checkpoint covers is dropped."""
+"""Closing a job: it is decided, and durable; then one writer after the other is shut out, and what no complete
+checkpoint covers is dropped."""
 
 from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.lifecycle.closing import Asked, close_step, requests
-from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
-from cutproof.reference_impl.core.vocabulary.effects import SetTimer, Transact
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import JobGraph
+from cutproof.reference_impl.core.lifecycle.closing import Asked, JobClosing, close_step, requests
+from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
+from cutproof.reference_impl.core.lifecycle.job_records import Close
+from cutproof.reference_impl.core.protocol.attempts import Attempts
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, JobClosed, Killed
+from cutproof.reference_impl.core.vocabulary.effects import Return, SetTimer, Transact
 from cutproof.reference_impl.core.vocabulary.ends import Status
-from cutproof.reference_impl.core.vocabulary.events import Answered, Closure
+from cutproof.reference_impl.core.vocabulary.events import Answered, Closure, CompletedSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.stages import (
+    AwaitingRecords,
     Closing,
     Covered,
     CoveredUpTo,
@@ -18,9 +27,12 @@ from cutproof.reference_impl.core.vocabulary.stages import (
     MayBeCovered,
     NothingCovered,
     Settling,
+    Working,
 )
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryFence
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
+from unit.core.coordinator_rig import GRAPH, SINK, TASKS, complete_snapshot
+from unit.core.neighbours import Told, life_at, neighbour
 
 CLOSURE = Closure(Status.CANCELLED, CancelledByUser())
 UP_TO_FIVE = CoveredUpTo(CheckpointId(5))
@@ -96,3 +108,119 @@ def test_nobody_is_shut_out_before_the_decision_is_durable() -> None:
     deciding = Closing(CLOSURE, AttemptId(7), Deciding())
     assert requests(deciding) == []
     assert close_step(deciding, Answered(Asked.FENCE, Done()), 30) == (deciding, [])
+
+
+# -- the closing as a whole ------------------------------------------------------------------------
+
+
+class Job:
+    """It works in its sixth attempt, with these complete snapshots."""
+
+    def __init__(self, *complete: CompletedSnapshot, knows_all: bool = True, graph: JobGraph = GRAPH) -> None:
+        self.life, self.under_way = life_at(Working()), UnderWay()
+        self.attempts = Attempts(AttemptId(6), channels_stay=False)
+        self.completed = CompletedCheckpointStore(graph, Config(), Parts(), 1, self.under_way, named=None)
+        self.completed.take_over(complete, knows_all=knows_all)
+        self.records = neighbour("records")
+        self.records.had_snapshot = False
+        self.closing = JobClosing(
+            graph,
+            Config(retry_us=30),
+            life=self.life,
+            attempts=self.attempts,
+            under_way=self.under_way,
+            completed=self.completed,
+            records=self.records,
+            cancellation=neighbour("cancellation"),
+            ending=neighbour("ending"),
+        )
+
+    def settling(self, *waiting: TaskId, covered: Covered) -> Closing:
+        return Closing(CLOSURE, AttemptId(7), Settling(covered, waiting))
+
+    def closed(self) -> Job:
+        """The decision is durable."""
+        self.closing.close(CLOSURE)
+        self.closing.decided(Close(None))
+        return self
+
+
+END = Told("ending.end_if_settled")
+
+
+def test_the_attempt_is_given_up_and_the_decision_made_durable_under_a_number_that_fences_it() -> None:
+    job = Job()
+    assert job.closing.close(CLOSURE, command=3) == [
+        Told("cancellation.end_last_attempt", (JobClosed(Status.CANCELLED),)),
+        Told("records.save", (Close(3), CLOSURE)),
+    ]
+    assert job.life.stage == Closing(CLOSURE, AttemptId(7), Deciding())
+    assert job.attempts.newest == 7
+
+
+def test_a_failed_job_is_closed_with_its_cause() -> None:
+    job = Job()
+    assert job.closing.fail(Killed())[-1] == Told("records.save", (Close(None), Closure(Status.FAILED, Killed())))
+
+
+@pytest.mark.parametrize(("command", "answers"), [(3, [Return(3)]), (None, [])])
+def test_the_user_hears_of_it_once_it_is_durable_and_then_writers_are_fenced(
+    command: int | None, answers: list[Return]
+) -> None:
+    job = Job()
+    job.closing.close(CLOSURE, command)
+    assert job.closing.decided(Close(command)) == [*answers, fence(SINK), END]
+    assert job.life.stage == job.settling(SINK, covered=NothingCovered())
+
+
+def test_it_waits_for_a_record_that_was_being_stored_before_the_decision() -> None:
+    job = Job()
+    number = CheckpointId(4)
+    being_stored = BeingStored(Pending(checkpoint=number, attempt=AttemptId(6), expected=TASKS), complete_snapshot(4))
+    job.under_way.storing = (being_stored,)
+    job.closing.close(CLOSURE)
+    assert job.closing.decided(Close(None)) == []
+    assert job.life.stage == Closing(CLOSURE, AttemptId(7), AwaitingRecords())
+    assert job.closing.resume() == []
+    job.under_way.storing = ()
+    job.completed.add(complete_snapshot(4))
+    assert job.closing.resume() == [fence(SINK), END]
+    assert job.life.stage == job.settling(SINK, covered=CoveredUpTo(number))
+    assert job.closing.resume() == [], "it waits no more"
+
+
+@pytest.mark.parametrize(
+    ("complete", "knows_all", "had_snapshot", "covered"),
+    [
+        ((), True, False, NothingCovered()),
+        ((4, 5), True, False, UP_TO_FIVE),
+        ((4, 5), False, False, MayBeCovered()),
+        ((), False, False, MayBeCovered()),
+        ((), True, True, MayBeCovered()),
+    ],
+)
+def test_what_may_have_been_promised_is_covered(
+    complete: tuple[int, ...], knows_all: bool, had_snapshot: bool, covered: Covered
+) -> None:
+    job = Job(*map(complete_snapshot, complete), knows_all=knows_all)
+    job.records.had_snapshot = had_snapshot
+    assert job.closed().life.stage == job.settling(SINK, covered=covered)
+
+
+def test_answers_of_the_store_lead_to_the_end() -> None:
+    job = Job().closed()
+    assert job.closing.on_answered(Answered(Asked.FENCE, NoAnswer(reason="silence"))) == [
+        SetTimer(RetryFence(), 30),
+        END,
+    ]
+    assert job.closing.fence_again(RetryFence()) == [fence(SINK)]
+    assert job.closing.on_answered(Answered(Asked.FENCE, Done())) == [END]
+    assert job.life.stage == job.settling(covered=NothingCovered())
+    assert job.closing.fence_again(RetryFence()) == [], "nobody is left"
+
+
+def test_a_job_that_is_not_being_closed_fences_nobody_and_takes_no_answer() -> None:
+    job = Job()
+    assert job.closing.on_answered(Answered(Asked.FENCE, Done())) == []
+    assert job.closing.fence_again(RetryFence()) == job.closing.resume() == []
+    assert job.life.stage == Working()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.lifecycle.finishing_tasks import FinishingTasks
 from cutproof.reference_impl.core.lifecycle.job_life import JobLife
-from cutproof.reference_impl.core.lifecycle.task_ends import FinishingTasks, TaskEnds
+from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
 from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import Pending, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed
@@ -13,9 +14,10 @@ from cutproof.reference_impl.core.vocabulary.effects import Effect, SendToTask, 
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Terminate
-from cutproof.reference_impl.core.vocabulary.stages import Deploying, Restarting, Saving, Working
-from cutproof.reference_impl.core.vocabulary.timeouts import RetryTerminateTasks
+from cutproof.reference_impl.core.vocabulary.stages import Deploying, Restarting, Saving, Terminating, Working
+from cutproof.reference_impl.core.vocabulary.timeouts import RetryTerminate, RetryTerminateTasks
 from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS
+from unit.core.neighbours import Told, neighbour
 
 RETRY_US = 700
 REMINDER = SetTimer(RetryTerminateTasks(), RETRY_US)
@@ -37,6 +39,7 @@ class Job:
             under_way=self.under_way,
             ends=self.ends,
             life=self.life,
+            ending=neighbour("ending"),
         )
 
     def complete(self, checkpoint: int, *ended: TaskId) -> list[Effect]:
@@ -56,8 +59,13 @@ def pending(checkpoint: int, *, ended: tuple[TaskId, ...] = (), ending: JobEnd |
     return Pending(checkpoint=number, attempt=attempt, expected=TASKS, ended=ended, ending=ending)
 
 
-def order(task: TaskId, checkpoint: int, attempt: int = 2) -> SendToTask:
-    return SendToTask(task, Terminate(job=1, attempt=AttemptId(attempt), checkpoint=CheckpointId(checkpoint)))
+def order(task: TaskId, checkpoint: int | None, attempt: int = 2) -> SendToTask:
+    return SendToTask(
+        task,
+        Terminate(
+            job=1, attempt=AttemptId(attempt), checkpoint=None if checkpoint is None else CheckpointId(checkpoint)
+        ),
+    )
 
 
 def test_the_tasks_whose_input_ended_before_a_complete_checkpoint_are_ordered_to_finish() -> None:
@@ -121,3 +129,45 @@ def test_those_leave_that_were_ordered_and_those_that_count_as_finished() -> Non
     assert job.finishing.leaving == (OP, SOURCE)
     job.ends.end_input(SINK)
     assert SINK not in job.finishing.leaving
+
+
+# -- all tasks, and with them the job ------------------------------------------------------------
+
+REMINDER_TO_ALL = SetTimer(RetryTerminate(), RETRY_US)
+
+
+def test_all_tasks_that_have_not_finished_are_ordered_to_when_the_job_ends() -> None:
+    job = Job()
+    job.finished(SOURCE)
+    assert job.finishing.terminate(CheckpointId(8), JobEnd.DRAIN) == [
+        order(OP, 8),
+        order(SINK, 8),
+        REMINDER_TO_ALL,
+        Told("ending.end_if_settled"),
+    ]
+    assert job.life.stage == Terminating(CheckpointId(8), JobEnd.DRAIN, (OP, SINK))
+
+
+def test_without_a_checkpoint_they_finish_on_none() -> None:
+    assert Job().finishing.terminate(None, JobEnd.FINISH)[:3] == [order(task, None) for task in TASKS]
+
+
+def test_the_end_is_looked_at_again_with_each_task_that_has_finished() -> None:
+    job = Job()
+    job.finishing.terminate(CheckpointId(8), JobEnd.FINISH)
+    for task, left in [(OP, (SOURCE, SINK)), (OP, (SOURCE, SINK)), (SINK, (SOURCE,)), (SOURCE, ())]:
+        assert job.finishing.finished_with_all(task) == [Told("ending.end_if_settled")]
+        assert job.life.stage == Terminating(CheckpointId(8), JobEnd.FINISH, left)
+
+
+def test_those_that_have_not_finished_are_ordered_again() -> None:
+    job = Job()
+    job.finishing.terminate(CheckpointId(8), JobEnd.FINISH)
+    job.finishing.finished_with_all(OP)
+    assert job.finishing.order_all(RetryTerminate()) == [order(SOURCE, 8), order(SINK, 8), REMINDER_TO_ALL]
+
+
+def test_a_job_that_does_not_end_orders_nobody_and_hears_of_no_end() -> None:
+    job = Job()
+    assert job.finishing.order_all(RetryTerminate()) == []
+    assert job.finishing.finished_with_all(SOURCE) == []

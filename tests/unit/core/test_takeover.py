@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.lifecycle.closing import Asked
-from cutproof.reference_impl.core.lifecycle.execution import LISTING_TRIES
+from cutproof.reference_impl.core.lifecycle.taking_over import LISTING_TRIES
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, SnapshotsLost
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
