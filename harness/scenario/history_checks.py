@@ -279,7 +279,8 @@ def _channel(channel: Channel, known: _Known, *, is_empty: bool) -> Iterator[str
     number = taker.inputs.index(channel.name)
     taken = sum(one == number for one, _ in taker.applies)
     loaded = _decoded(taker.loaded.state if taker.loaded is not None else "{}")
-    queued = [] if taker.attempt in known.in_place else loaded.queued.get(number, [])
+    put_back = taker.attempt not in known.in_place and not _died_restored(taker)
+    queued = loaded.queued.get(number, []) if put_back else []
     restored = len(records(queued))
     if restored and not channel.recovered:
         yield f"recovered is missing: {receiver} of attempt {channel.attempt} loaded {restored} records of it"
@@ -295,6 +296,13 @@ def _channel(channel: Channel, known: _Known, *, is_empty: bool) -> Iterator[str
         and _advanced_with(taker, channel, loaded, number)
     ):
         yield f"watermarks is missing: {sender} and {receiver} say that their watermarks advanced"
+
+
+def _died_restored(run: TaskRun) -> bool:
+    """Whether a task may have died between the moment at which it had loaded its snapshot and the one at which its
+    in-flight data was in its channels again: nothing shows that it went on."""
+    went_on = run.reads or run.applies or run.marks or run.watermarks or run.ticks
+    return run.how in ("killed", "failed") and not went_on
 
 
 def _decoded(state: str) -> StoredState:

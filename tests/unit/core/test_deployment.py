@@ -10,7 +10,7 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.enumerator import SplitAssignment
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.lifecycle.deployment import Deployment
+from cutproof.reference_impl.core.lifecycle.deployment import Deployment, deployment
 from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
 from cutproof.reference_impl.core.vocabulary.causes import StateMissing
 from cutproof.reference_impl.core.vocabulary.effects import Effect, SendToTask
@@ -55,6 +55,12 @@ def test_a_state_in_the_coordinators_memory_goes_with_the_order_and_not_its_hand
     found = orders(job(), complete_snapshot(3, states={OP: state}))
     assert (found[OP].state, found[OP].handle) == (state, None)
     assert (found[SINK].state, found[SINK].handle) == (None, handle(3, SINK))
+
+
+def test_the_sources_of_a_whole_attempt_are_suspended_unless_it_is_said_that_the_job_goes_on() -> None:
+    stopped = complete_snapshot(3, ending=JobEnd.STOP)
+    assert all(order.suspended for order in orders(job(), stopped).values())
+    assert all(order.suspended for order in messages(deployment(TASKS, SEVEN, 1, stopped)).values())
 
 
 def test_only_the_tasks_that_are_to_start_are_ordered() -> None:
@@ -106,13 +112,13 @@ def test_at_another_parallelism_a_task_gets_the_states_of_all_old_subtasks_and_s
 
 def test_an_operator_that_had_finished_as_a_whole_begins_as_finished() -> None:
     restores = complete_snapshot(3, handles={OP: handle(3, OP), SINK: handle(3, SINK)}, finished=(SOURCE,))
-    deployment = job()
-    assert deployment.finished_before(restores) == (SOURCE,)
-    assert [one.finished for one in orders(deployment, restores).values()] == [True, False, False]
-    deployment.begin(restores)
-    assert deployment._ends.finished == (SOURCE,)
-    deployment.begin(None)
-    assert deployment._ends.finished == ()
+    made = job()
+    assert made.finished_before(restores) == (SOURCE,)
+    assert [one.finished for one in orders(made, restores).values()] == [True, False, False]
+    made.begin(restores)
+    assert made._ends.finished == (SOURCE,)
+    made.begin(None)
+    assert made._ends.finished == ()
 
 
 def test_an_operator_of_which_a_subtask_had_not_finished_is_not_finished() -> None:
@@ -123,29 +129,29 @@ def test_an_operator_of_which_a_subtask_had_not_finished_is_not_finished() -> No
 
 
 def test_only_the_tasks_of_a_region_begin_again() -> None:
-    deployment = job()
+    made = job()
     for task in TASKS:
-        deployment._ends.end_input(task)
-    deployment.begin_region((OP,), None)
-    assert [deployment._ends.awaits_input(task) for task in TASKS] == [False, True, False]
+        made._ends.end_input(task)
+    made.begin_region((OP,), None)
+    assert [made._ends.awaits_input(task) for task in TASKS] == [False, True, False]
 
 
 def test_enumerators_begin_with_the_snapshot_and_take_back_what_readers_had() -> None:
     source = OperatorSpec(name="source", parallelism=1, splits=(0, 1), role="source", enumerated=True)
-    deployment = job(JobGraph((source, *GRAPH.operators[1:]), 16))
+    made = job(JobGraph((source, *GRAPH.operators[1:]), 16))
     before = EnumeratorState(unassigned={1: 0}, assigned={0: SOURCE})
-    deployment.begin(complete_snapshot(3, enumerators={"source": before}))
-    assert deployment._splits.states() == {"source": before}
-    deployment.restored(Running(job=1, attempt=SEVEN, task=SOURCE, returned={0: 12}))
-    assert deployment._splits.states()["source"].unassigned == {0: 12, 1: 0}
+    made.begin(complete_snapshot(3, enumerators={"source": before}))
+    assert made._splits.states() == {"source": before}
+    made.restored(Running(job=1, attempt=SEVEN, task=SOURCE, returned={0: 12}))
+    assert made._splits.states()["source"].unassigned == {0: 12, 1: 0}
 
 
 # -- what does not fit -------------------------------------------------------------------------------
 
 
 def test_a_snapshot_that_lacks_a_state_is_refused_and_none_or_a_whole_one_is_not() -> None:
-    deployment = job()
-    assert deployment.refusal(None) is None
-    assert deployment.refusal(complete_snapshot(3)) is None
+    made = job()
+    assert made.refusal(None) is None
+    assert made.refusal(complete_snapshot(3)) is None
     lacks = complete_snapshot(3, handles={SOURCE: handle(3, SOURCE), OP: handle(3, OP)})
-    assert deployment.refusal(lacks) == StateMissing((), CheckpointId(3), (SINK,))
+    assert made.refusal(lacks) == StateMissing((), CheckpointId(3), (SINK,))

@@ -9,6 +9,7 @@ import pytest
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.enumerator import SplitAssignment
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.lifecycle.deployment import Deployment, deployment
 from cutproof.reference_impl.core.lifecycle.execution import Execution
@@ -35,22 +36,24 @@ TWO = complete_snapshot(2)
 class Job:
     """It is about to start its fifth attempt, with these complete snapshots."""
 
-    def __init__(self, *complete: CompletedSnapshot, stage: Stage | None = None, **settings: Any) -> None:
+    def __init__(
+        self, *complete: CompletedSnapshot, stage: Stage | None = None, graph: JobGraph = GRAPH, **settings: Any
+    ) -> None:
         config, parts, under_way = Config(deploy_timeout_us=900, **settings), Parts(), UnderWay()
         self.life = life_at(stage or Restarting(Killed()))
-        self.attempts, self.ends = Attempts(AttemptId(4), channels_stay=False), TaskEnds(GRAPH)
-        completed = CompletedCheckpointStore(GRAPH, config, parts, 1, under_way, named=None)
+        self.attempts, self.ends = Attempts(AttemptId(4), channels_stay=False), TaskEnds(graph)
+        completed = CompletedCheckpointStore(graph, config, parts, 1, under_way, named=None)
         completed.take_over(complete)
-        splits = SplitAssignment(1, GRAPH, config, parts)
+        self.splits = SplitAssignment(1, graph, config, parts)
         self.execution = Execution(
             1,
-            GRAPH,
+            graph,
             config,
             life=self.life,
             attempts=self.attempts,
             completed=completed,
             cleaner=neighbour("cleaner"),
-            deployment=Deployment(1, GRAPH, config, parts, ends=self.ends, splits=splits),
+            deployment=Deployment(1, graph, config, parts, ends=self.ends, splits=self.splits),
             records=neighbour("records"),
             finishing=neighbour("finishing"),
             closing=neighbour("closing"),
@@ -123,6 +126,14 @@ def test_the_job_works_once_every_task_runs() -> None:
     assert job.running(SINK) == [AttemptRunning(AttemptId(4))]
     assert job.life.stage == Working()
     assert job.running(SINK) == [], "a repeated report says nothing new"
+
+
+def test_a_reader_hands_its_splits_back_when_it_has_restored_them() -> None:
+    source = OperatorSpec(name="source", parallelism=1, splits=(0,), role="source", enumerated=True)
+    graph = JobGraph((source, *GRAPH.operators[1:]), 16)
+    job = Job(graph=graph, stage=deploying())
+    job.execution.on_running(Running(job=1, attempt=AttemptId(4), task=SOURCE, returned={0: 12}))
+    assert job.splits.states()["source"].unassigned == {0: 12}
 
 
 def test_a_job_that_had_ended_with_the_snapshot_only_finishes() -> None:

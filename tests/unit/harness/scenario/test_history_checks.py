@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.faults.plan import AtRest
+from cutproof.faults.plan import AtPoint, AtRest, KillTask
 from cutproof.harness.cli import main
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
@@ -207,6 +207,25 @@ def test_what_is_in_channels_that_go_on_is_not_put_back_into_them() -> None:
     draw = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities, templates=("local",)))
     scenario = draw(99, 3)
     assert refusal(scenario, json.loads(encoded(SimulatedSubject().run(scenario)))) == ""
+
+
+def test_a_task_that_died_as_soon_as_it_had_loaded_its_snapshot_has_put_nothing_back() -> None:
+    """What was in flight is put back behind the load.  A task that lived has put it back, or the file lacks it."""
+    scenario = read_scenario(REGRESSIONS / "restored-in-a-channel-that-stalls.json")
+    lived = SimulatedSubject().run(scenario)
+    dies = KillTask(task="map-0", trigger=AtPoint(point="state-loaded", task="map-0"))
+    scenario = msgspec.structs.replace(scenario, faults=(*scenario.faults, dies))
+    died = SimulatedSubject().run(scenario)
+    for history, how, is_empty in [(lived, "finished", False), (died, "killed", True)]:
+        run = next(one for one in history.runs if (one.task, one.attempt) == ("map-0", 2))
+        assert run.how == how
+        assert json.loads(run.loaded.state)["queued"]
+        back = [one for one in history.channels if one.name in run.inputs and one.attempt == 2 and one.recovered]
+        assert (back == []) is is_empty
+        assert list(history_problems(scenario, history)) == []
+        for one in back:
+            one.recovered.clear()
+    assert "recovered is missing" in next(history_problems(scenario, lived))
 
 
 def some_of(places: Iterator[Place]) -> Iterator[Place]:
