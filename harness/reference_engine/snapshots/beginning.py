@@ -38,12 +38,8 @@ from .renaming import renamed
 RUN, SCENARIO, HISTORY = "run", "scenario.json", "history.json"
 ALL = 1 << 62
 """behind every element of a log"""
-LIKE_BEFORE = (
-    *("guarantee", "sink", "committing", "two_phase", "savepoints", "snapshot_store"),
-    *("alignment", "spilling", "spill_store"),
-)
-"""settings that the next run has to share: what was promised of the rows before, which tasks have state, and where
-elements in flight are"""
+LIKE_BEFORE = ("guarantee", "sink", "committing", "two_phase", "savepoints", "snapshot_store")
+"""settings that the next run has to share: what was promised of the rows before, and which tasks have state"""
 
 
 class Stores(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,7 +39,6 @@ class CheckpointsCleaner:
     ) -> None:
         self._job = job
         self._tasks = tuple(task for task, _, _ in graph.tasks())
-        self._config = config
         self._parts = parts
         self._attempts = attempts
         self._under_way = under_way
@@ -49,6 +48,8 @@ class CheckpointsCleaner:
         """what may have been written for checkpoints that were given up"""
         self._still_needed: dict[Handle, None] = {}
         """the last states of finished tasks that are of no retained checkpoint, but needed by one"""
+        self._keeps_logs = config.keeps_logs
+        """the job has logs of persistent channels; a former job may have left it some"""
         self._took_over = False
         """another coordinator led the job before: nobody knows here what it left"""
 
@@ -127,9 +128,10 @@ class CheckpointsCleaner:
         return self._clear_logs_but(logs(self._job, task, channels_of(task)) for task in self._tasks)
 
     def _clear_logs_but(self, living: Iterable[str]) -> list[Effect]:
-        if not self._config.keeps_logs:
-            return []
         kept = [log for record in self._completed.all_and_stored for log in record.logs]
+        self._keeps_logs = self._keeps_logs or bool(kept)
+        if not self._keeps_logs:
+            return []
         kept += [log for one in self._under_way.pending.values() for logs in one.logs.values() for log in logs]
         return [ClearLogs(tuple(dict.fromkeys(kept)), tuple(living))]
 

@@ -26,7 +26,7 @@ class Deployment:
     ) -> None:
         self._job = job
         self._graph = graph
-        self._in_flight = config.alignment != "aligned"
+        self._overtakes = config.alignment != "aligned"
         self._restore_choice = parts.restore_choice
         self._ends = ends
         self._splits = splits
@@ -65,7 +65,8 @@ class Deployment:
         finished = self.finished_before(restores)
         before = layout_of(self._graph, restores) if restores is not None else self._graph
         if restores is not None and before is not self._graph:
-            return deployment_from(self._graph, before, tasks, attempt, self._job, restores, finished, self._in_flight)
+            in_flight = self._overtakes or restores.in_flight
+            return deployment_from(self._graph, before, tasks, attempt, self._job, restores, finished, in_flight)
         orders = deployment(tasks, attempt, self._job, restores, finished, suspends=suspends)
         return with_unions(self._graph, orders, restores)
 

@@ -69,6 +69,8 @@ class Pending(msgspec.Struct, kw_only=True):
     """the checkpoint on whose files its snapshots may build"""
     files: dict[TaskId, tuple[Handle, ...]] = {}
     """of each task, the files that its acknowledged snapshot needs"""
+    in_flight: dict[TaskId, bool] = {}
+    """of each task, whether its acknowledged snapshot holds elements that barriers overtook"""
 
     @property
     def is_acknowledged_by_all(self) -> bool:
@@ -78,6 +80,7 @@ class Pending(msgspec.Struct, kw_only=True):
     def acknowledge(self, ack: Ack) -> None:
         self.acknowledged[ack.task] = ack.handle
         self.logs[ack.task] = ack.logs
+        self.in_flight[ack.task] = ack.in_flight
         if ack.files:
             self.files[ack.task] = ack.files
         if ack.state is not None:
@@ -89,8 +92,8 @@ class Pending(msgspec.Struct, kw_only=True):
         """Go on without a task that has finished; the handle of its acknowledgement, if there was one."""
         self.expected = tuple(one for one in self.expected if one != task)
         self.finished = (*self.finished, task)
-        self.states.pop(task, None)
-        self.files.pop(task, None)
+        for kept in (self.states, self.logs, self.files, self.in_flight):
+            kept.pop(task, None)
         return self.acknowledged.pop(task, None)
 
 
@@ -374,6 +377,7 @@ class Checkpoints:
             format=pending.format.name if pending.format is not None else CANONICAL,
             files={**pending.files, **last.files},
             increments=pending.base.increments + 1 if pending.base is not None else 0,
+            in_flight=any(pending.in_flight.values()),
         )
 
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:

@@ -27,7 +27,7 @@ from ..job.config import Config
 from ..job.routing import Route, routes_of
 from ..job.task_spec import TaskSpec
 from ..vocabulary.causes import SnapshotUnreadable
-from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Restored, Send, SetTimer, Ship, SnapshotTaken
+from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Send, SetTimer, Ship, SnapshotTaken
 from ..vocabulary.errors import Handlers, ProtocolViolated
 from ..vocabulary.events import (
     Event,
@@ -129,6 +129,10 @@ class StateReader(Protocol):
     def loaded(self, event: SnapshotLoaded) -> list[Effect]: ...
 
     def fetched(self, elements: Sequence[Sequence[Element]]) -> list[Effect]: ...
+
+    def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]:
+        """The task, whose barriers do not overtake, has restored `state`, and is in the state `now`."""
+        ...
 
 
 class SnapshotFormats(Protocol):
@@ -372,7 +376,7 @@ class Task(ABC):
         if checkpoint is None:
             raise ProtocolViolated(f"{self.spec.task} restores a state of no checkpoint")
         if self.in_flight is None:
-            return [Restored(checkpoint, now), *self.on_restored()]
+            return [*self._reading.restored(checkpoint, state, now), *self.on_restored()]
         return [*self.in_flight.restored(checkpoint, state, now), *self.on_restored()]
 
     @abstractmethod
@@ -439,6 +443,7 @@ class Task(ABC):
             handle=handle,
             ended=snapshot.ended,
             logs=snapshot.logs,
+            in_flight=snapshot.in_flight,
             files=self.formats.acknowledged(filed) if filed is not None else (),
         )
         if self.config.memory:

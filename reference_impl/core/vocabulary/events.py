@@ -245,6 +245,8 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """the files that its snapshots need besides, whoever wrote them"""
     increments: int = 0
     """how many complete checkpoints it builds on, one on the other; 0: all files were written for it"""
+    in_flight: bool = False
+    """some of its states hold elements that barriers overtook"""
 
 
 Claims = Mapping[CheckpointId, bool]

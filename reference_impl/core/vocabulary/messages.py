@@ -222,6 +222,8 @@ class Ack(Control, kw_only=True, tag="ack"):
     """the logs of persistent channels to which it refers"""
     files: tuple[Handle, ...] = ()
     """the files that it needs besides, whoever wrote them"""
+    in_flight: bool = False
+    """it holds elements that barriers overtook"""
 
 
 class Decline(Control, kw_only=True, tag="decline"):

@@ -144,6 +144,12 @@ class Snapshot:
         spilled = self._fixed.spilled
         return tuple(dict.fromkeys(ref.log for refs in spilled.values() for ref in refs)) if spilled else ()
 
+    @property
+    def in_flight(self) -> bool:
+        """Whether it holds elements that barriers overtook."""
+        fixed = self._fixed
+        return bool(fixed.queued or fixed.unsent or fixed.spilled)
+
     def with_in_flight(
         self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]], spilled: dict[int, list[Ref]]
     ) -> Snapshot:

@@ -187,6 +187,7 @@ class CoordinatorRig:
         state: TaskState | None = None,
         ended: bool = False,
         logs: tuple[str, ...] = (),
+        in_flight: bool = False,
     ) -> list[Effect]:
         attempt = attempt or self.machine.attempts.newest
         return [
@@ -201,6 +202,7 @@ class CoordinatorRig:
                 state=state,
                 ended=ended,
                 logs=logs,
+                in_flight=in_flight,
             )
         ]
 

@@ -405,3 +405,12 @@ def test_a_checkpoint_whose_attempt_fails_before_its_id_is_durable_is_never_trig
     job.timer(CheckpointInterval()) if what == "checkpoint" else job.command("savepoint")
     job.lose()
     assert job.saved() == []
+
+
+@pytest.mark.parametrize("in_flight", [True, False])
+def test_a_record_says_whether_some_snapshot_of_it_holds_elements_in_flight(in_flight: bool) -> None:
+    job = CoordinatorRig(alignment="unaligned").up()
+    job.trigger()
+    job.ack(1, SOURCE, SINK)
+    (record,) = stored(job.ack(1, OP, in_flight=in_flight))
+    assert record.in_flight is in_flight

@@ -223,7 +223,14 @@ def test_logs_are_cleared_when_a_user_deletes_the_snapshot_that_needed_them() ->
 
 
 def test_no_log_is_cleared_where_none_are_kept() -> None:
-    assert Job(complete_snapshot(1, logs=("l1",))).cleaner.clear_logs() == []
+    assert Job(complete_snapshot(1)).cleaner.clear_logs() == []
+
+
+def test_the_logs_that_a_former_job_has_left_are_cleared_once_no_snapshot_refers_to_them() -> None:
+    job = Job(complete_snapshot(1, logs=("l1",)))
+    assert job.cleaner.clear_logs() == [ClearLogs(("l1",), LIVING)]
+    job.complete(complete_snapshot(2))
+    assert job.cleaner.clear_logs() == [ClearLogs((), LIVING)]
 
 
 # -- of former coordinators, of failed attempts, and of the job that has ended -----------------------

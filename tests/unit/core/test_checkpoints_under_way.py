@@ -49,11 +49,12 @@ def test_a_task_that_nobody_expected_counts_for_none_that_is_expected() -> None:
 
 def test_an_acknowledgement_says_what_the_record_will_need() -> None:
     checkpoint, state = pending(), TaskState(rotations=[1])
-    checkpoint.acknowledge(ack(OP, state=state, logs=("l",), files=(Handle("f"),), ended=True))
+    checkpoint.acknowledge(ack(OP, state=state, logs=("l",), files=(Handle("f"),), ended=True, in_flight=True))
     checkpoint.acknowledge(ack(SINK))
     assert checkpoint.acknowledged == {OP: handle(1, OP), SINK: handle(1, SINK)}
     assert (checkpoint.states, checkpoint.files) == ({OP: state}, {OP: (Handle("f"),)})
     assert (checkpoint.logs, checkpoint.ended) == ({OP: ("l",), SINK: ()}, (OP,))
+    assert checkpoint.in_flight == {OP: True, SINK: False}
 
 
 def test_a_repeated_acknowledgement_names_an_ended_task_once() -> None:
@@ -65,10 +66,11 @@ def test_a_repeated_acknowledgement_names_an_ended_task_once() -> None:
 
 def test_it_goes_on_without_a_task_that_is_excused_and_drops_what_that_acknowledged() -> None:
     checkpoint = pending(expected=(SOURCE, OP))
-    checkpoint.acknowledge(ack(SOURCE, state=TaskState(), files=(Handle("f"),)))
+    checkpoint.acknowledge(ack(SOURCE, state=TaskState(), logs=("l",), files=(Handle("f"),), in_flight=True))
     assert checkpoint.excuse(SOURCE) == handle(1, SOURCE)
     assert (checkpoint.expected, checkpoint.finished) == ((OP,), (SOURCE,))
     assert (checkpoint.acknowledged, checkpoint.states, checkpoint.files) == ({}, {}, {})
+    assert (checkpoint.logs, checkpoint.in_flight) == ({}, {}), "no log is needed for its sake"
     assert checkpoint.excuse(OP) is None, "it had not acknowledged"
     assert checkpoint.is_acknowledged_by_all, "nobody is expected any more"
 

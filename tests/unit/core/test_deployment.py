@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.enumerator import SplitAssignment
+from cutproof.reference_impl.core.extensions.sources.enumerator import SplitAssignment
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.deployment import Deployment, deployment
@@ -95,12 +95,15 @@ def rescaled(parallelism: int) -> JobGraph:
     return JobGraph((sources, counts, sinks), 16)
 
 
-@pytest.mark.parametrize(("alignment", "inputs"), [("aligned", 0), ("unaligned", 1)])
+@pytest.mark.parametrize(
+    ("alignment", "in_flight", "inputs"), [("aligned", False, 0), ("unaligned", False, 1), ("aligned", True, 1)]
+)
 def test_at_another_parallelism_a_task_gets_the_states_of_all_old_subtasks_and_senders_where_data_was_in_flight(
-    alignment: str, inputs: int
+    alignment: str, inputs: int, *, in_flight: bool
 ) -> None:
     tasks = tuple(task for task, _, _ in rescaled(2).tasks())
-    found = messages(job(rescaled(2), alignment=alignment).orders(tasks, SEVEN, complete_snapshot(3)))
+    restores = complete_snapshot(3, in_flight=in_flight)
+    found = messages(job(rescaled(2), alignment=alignment).orders(tasks, SEVEN, restores))
     for subtask in ("op-0", "op-1"):
         order = found[TaskId(subtask)]
         assert [piece.handle for piece in order.pieces] == [handle(3, OP)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.enumerator import SplitAssignment
+from cutproof.reference_impl.core.extensions.sources.enumerator import SplitAssignment
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from cutproof.reference_impl.core.decisions.in_flight import Capture
 from cutproof.reference_impl.core.extensions.in_flight_data.in_flight import InFlight, pack, unpack
-from cutproof.reference_impl.core.vocabulary.effects import Refill
+from cutproof.reference_impl.core.vocabulary.effects import Open, Refill, Restored, Send
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, CancelBarrier, Element, EndOfData, Idle, Watermark
-from cutproof.reference_impl.core.vocabulary.state import Passing, Snapshot, TaskState, without_keyed_state
-from unit.core.machines import row
+from cutproof.reference_impl.core.vocabulary.state import Passing, Ref, Snapshot, TaskState, without_keyed_state
+from unit.core.machines import deliver, deploy, operator, row
 
 ONE, TWO = CheckpointId(1), CheckpointId(2)
 A, B, C = row(1, 10, origin=1), row(2, 20, origin=2), row(3, 30, origin=3)
@@ -182,3 +184,30 @@ def test_a_checkpoint_amid_the_replay_counts_how_often_each_was_put_back() -> No
 
 def test_what_is_put_back_comes_before_what_has_arrived() -> None:
     assert Capture().handed_over([A, B], (C,)) == (A, B, C)
+
+
+def test_a_task_whose_barriers_do_not_overtake_puts_back_what_a_former_job_had_in_flight() -> None:
+    """It comes first: the inputs open behind it."""
+    state = TaskState(queued={0: pack([A, Watermark(7)])}, unsent={0: pack([B])})
+    restored, *effects = deliver(operator(), deploy(state=state, checkpoint=4))
+    assert isinstance(restored, Restored)
+    assert (restored.state.queued, restored.state.unsent) == (state.queued, state.unsent)
+    assert effects[:3] == [Refill(0, (A, Watermark(7)), ()), Send(0, B), Open()]
+
+
+@pytest.mark.parametrize(
+    ("queued", "unsent", "spilled", "expected"),
+    [
+        ({}, {}, {}, False),
+        ({0: pack([A])}, {}, {}, True),
+        ({}, {0: pack([A])}, {}, True),
+        ({}, {}, {0: [Ref("l", 1, 2)]}, True),
+    ],
+)
+def test_a_snapshot_says_whether_it_holds_elements_in_flight(
+    queued: dict[int, list[Passing]],
+    unsent: dict[int, list[Passing]],
+    spilled: dict[int, list[Ref]],
+    expected: bool,
+) -> None:
+    assert a_snapshot().with_in_flight(queued, unsent, spilled).in_flight is expected

@@ -13,7 +13,7 @@ from ...vocabulary.events import SnapshotLoaded
 from ...vocabulary.ids import CheckpointId
 from ...vocabulary.messages import Deploy, Element, Piece
 from ...vocabulary.state import Ref, TaskState
-from ..in_flight_data.in_flight import with_rows
+from ..in_flight_data.in_flight import InFlight, with_rows
 from ..in_flight_data.persistent import referred_to
 from ..rescaling.rescale import Gathering
 from .snapshot_files import SnapshotFiles
@@ -85,6 +85,11 @@ class Reading:
             return []
         self._gathering.take_referred_to(elements)
         return self._go_on(self._gathering)
+
+    def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]:
+        """The task has restored `state`, and is in the state `now`.  Elements that were in flight at an unaligned
+        checkpoint of a former job are put back like any others, although no barrier of this job overtakes."""
+        return InFlight(self._parts.capture).restored(checkpoint, state, now)
 
     def _complete(self, state: TaskState | None) -> list[Effect]:
         self.state = state

@@ -28,6 +28,8 @@ from cutproof.reference_impl.core.vocabulary.ids import Handle, TaskId
 from cutproof.reference_impl.processes.disk.files import DiskFiles
 from unit.harness.reference_engine.snapshots.continuing import STOP, assert_it_holds, begun, left, stopped, unstopped
 from unit.harness.reference_engine.snapshots.stores import left_by_a_job, tool, tree
+from unit.simulated.overtaken import in_flight
+from unit.simulated.overtaken import job as overtaking
 from unit.simulated.worlds import job, journal
 
 
@@ -215,6 +217,30 @@ def test_a_violation_of_the_job_that_goes_on_has_the_exit_code_1(kept: Path, tmp
     assert (code, found["verdicts"]["exactly-once"]["verdict"]) == (1, "violated")
 
 
+@pytest.mark.parametrize("width", [2, 1])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"alignment": "aligned"}),
+        ({"spilling": "continuous"}, {"alignment": "aligned"}),
+        ({"spilling": "continuous"}, {"spilling": "at-once"}),
+        ({"spilling": "continuous", "spill_store": "files"}, {"spilling": "buffer-timeout", "spill_store": "log"}),
+    ],
+    ids=["aligned", "spilled and aligned", "spilled and at once", "another spill store"],
+)
+def test_what_was_in_flight_is_put_back_however_the_next_job_aligns_and_spills(
+    tmp_path: Path, before: dict[str, str], after: dict[str, str], width: int
+) -> None:
+    cancelled = replace(overtaking(**before), commands=(Cancel(trigger=AtTime(at_us=6_000)),))
+    first = left(tmp_path / "kept", SimulatedSubject(), cancelled)
+    newest = max(in_flight(first.history))
+    assert in_flight(first.history)[newest], "barriers have overtaken records"
+    result = begun(tmp_path / "kept", SimulatedSubject(), overtaking(**{**before, **after}, width=width))
+    assert_it_holds(result)
+    restored = [one for one in result.history.journal if isinstance(one, AttemptStarted) and one.restores == newest]
+    assert [one.job for one in restored] == [2]
+
+
 # -- it is refused ------------------------------------------------------------------------
 
 
@@ -223,12 +249,12 @@ def test_a_violation_of_the_job_that_goes_on_has_the_exit_code_1(kept: Path, tmp
     [
         (job(60, Count()), "holds snapshots of another workload: its inputs and nodes differ"),
         (unstopped(sink="plain"), "engine.sink is 'plain', and was 'transactional'"),
-        (unstopped(alignment="unaligned"), "engine.alignment is 'unaligned', and was 'aligned'"),
+        (unstopped(committing="committer"), "engine.committing is 'committer', and was 'writer'"),
         (unstopped(pooled_ids=True), "engine.pooled_ids: transactional ids belong to one run"),
         (replace(unstopped(), commands=(Fork(trigger=AtRest(), snapshot="each"),)), "no command fork"),
         (replace(unstopped(), topology=replace(unstopped().topology, key_groups=64)), "topology.key_groups is 64"),
     ],
-    ids=["workload", "sink", "alignment", "pooled", "fork", "key-groups"],
+    ids=["workload", "sink", "committing", "pooled", "fork", "key-groups"],
 )
 def test_a_scenario_that_does_not_fit_is_refused(kept: Path, scenario: Scenario, named: str) -> None:
     assert named in refusal(kept, scenario)
