@@ -21,6 +21,7 @@ from ..scenario.model import (
     StopWithSavepoint,
     format_of,
 )
+from ..scenario.upgrades import upgrade_of
 
 
 def time_in_words(time_us: int) -> str:
@@ -147,11 +148,21 @@ def command_in_words(command: AnyCommand) -> str:
         case Resume():
             whose = {"claim": ", which it claims", "no-claim": ", which it does not claim"}.get(command.claim_mode, "")
             source = _from(command.snapshot) or (" from the newest snapshot" if whose else "")
-            return f"the job is started again{source}{whose}{_widths(command.parallelism)}"
+            return f"the job is started again{source}{whose}{_widths(command.parallelism)}{_changed(command)}"
         case Fork(snapshot="each"):
             return f"from each retained snapshot another job is started beside{_widths(command.parallelism)}"
         case Fork():
             return f"another job is started beside{_from(command.snapshot)}{_widths(command.parallelism)}"
+
+
+def _changed(command: Resume) -> str:
+    """What an upgrade changes, and which states it moves."""
+    upgrade = upgrade_of(command)
+    if upgrade is None:
+        return ""
+    renamed = " and ".join(f"{name} has the uid {uid}" for name, uid in upgrade.renamed.items()) or "no other uids"
+    moves = ", ".join(f"{old} to {new}" for old, new in upgrade.moves.items()) or "nothing"
+    return f"; {renamed}, and the mapping moves {moves}"
 
 
 def _savepoint(command: AnyCommand, name: str) -> str:

@@ -60,6 +60,9 @@ TAKES: dict[str, Can] = {
     ),
     "deleted": lambda can: can.guarantees != {"at-most-once"} and {"savepoint", "delete-snapshot"} <= can.commands,
     "claimed": lambda can: can.guarantees != {"at-most-once"} and _resumes(can) and can.claims_snapshots,
+    "upgraded": lambda can: (
+        can.guarantees != {"at-most-once"} and can.upgrades and {"stop-with-savepoint", "resume"} <= can.commands
+    ),
     "laid-out-anew": lambda can: _resumes(can) and can.rescales,
     "crash-after-savepoint": lambda can: bool(can.commands & {"savepoint", "stop-with-savepoint"}),
     "zombie-upsert": lambda can: "idempotent" in can.sinks,

@@ -81,6 +81,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is None or self.capabilities.claims_snapshots
 
     @property
+    def knows_upgrades(self) -> bool:
+        return self.capabilities is None or self.capabilities.upgrades
+
+    @property
     def knows_file_faults(self) -> bool:
         return self.capabilities is None or self.capabilities.file_faults
 

@@ -124,6 +124,14 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         ),
     ),
     SnapshotRule(
+        name="no upgrades",
+        reason="a resume of the subject cannot upgrade the job, or no savepoint ends a job",
+        forbids=lambda target, capabilities: (
+            target.action == "resume upgraded"
+            and not (capabilities.upgrades and "stop-with-savepoint" in capabilities.commands)
+        ),
+    ),
+    SnapshotRule(
         name="no store",
         reason="a fault of the external store needs a transactional sink",
         forbids=lambda target, capabilities: target.fault in STORE_FAULTS and "transactional" not in capabilities.sinks,

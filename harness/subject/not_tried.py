@@ -11,6 +11,7 @@ ABILITIES = {
     "rescales": "a resume at another parallelism",
     "resumes_older": "a resume from an older snapshot",
     "claims_snapshots": "a resume that says whose the snapshot is",
+    "upgrades": "a resume with an upgrade of the job",
     "refuses_incompatible": "a resume with an incompatible snapshot",
     "regional_recovery": "the recovery of one region",
     "local_recovery": "local recovery",

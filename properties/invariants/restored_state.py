@@ -39,7 +39,7 @@ from ..quick_checker.case import Case
 from .parts.assignments import assigned_elsewhere
 from .parts.claims import files_of, refers_to_unclaimed
 from .parts.deletions import deleted_what_is_restored
-from .parts.incompatible import begun_before_finished, undescribed
+from .parts.incompatible import begun_before_finished, begun_unmapped, undescribed
 from .parts.persistent_logs import discarded_early
 from .parts.redistributed import kept_of_union, redistributed_state, union_of, wrongly_redistributed
 from .parts.redistributed_in_flight import comparable, queued, rebalanced_differently
@@ -52,7 +52,13 @@ def check(case: Case) -> Verdict:
     by_attempt: dict[int, list[TaskRun]] = {}
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
-    found = begun_before_finished(case) or _named(case) or deleted_what_is_restored(case) or _file_missing(case)
+    found = (
+        begun_before_finished(case)
+        or begun_unmapped(case)
+        or _named(case)
+        or deleted_what_is_restored(case)
+        or _file_missing(case)
+    )
     found = found or refers_to_unclaimed(case) or discarded_early(case) or assigned_elsewhere(case)
     if found is not None:
         return found

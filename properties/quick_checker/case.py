@@ -27,7 +27,7 @@ from ..model.history import (
 from ..model.verdict import Unknown
 from ..model.workload import END_OF_TIME, Input, Node, Row, Topology, Workload, window_of
 from ..reconstruct.commands import STOPS, Commands
-from ..reconstruct.layouts import layouts, widest
+from ..reconstruct.layouts import layouts, uids, widest
 from ..reconstruct.lineage import INFINITE, Lineage, Segment, by_channel
 from ..reconstruct.lineages import Lineages
 from ..reconstruct.replay import is_determined
@@ -82,9 +82,17 @@ class Case:
 
         A job that ended before its first attempt has one too, since the next job inherits it.
         """
+        return layouts(self.submitted, self._jobs, self.commands)
+
+    @cached_property
+    def uids(self) -> Mapping[int, Mapping[str, str]]:
+        """By job, the uids of its operators that are not their names."""
+        return uids(self._jobs, self.commands)
+
+    @cached_property
+    def _jobs(self) -> frozenset[int]:
         jobs = {start.job for start in self.lineages.starts.values()} | {run.job for run in self.history.runs}
-        jobs |= {end.job for end in self.commands.ends}
-        return layouts(self.submitted, jobs, self.commands)
+        return frozenset(jobs | {end.job for end in self.commands.ends})
 
     @cached_property
     def topology(self) -> Topology:

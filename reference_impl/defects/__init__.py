@@ -29,6 +29,7 @@ from . import (
     state,
     state_files,
     storing,
+    upgrades,
 )
 from .registry import Defect
 
@@ -37,6 +38,7 @@ GROUPS = (
     coordination,
     deletions,
     claims,
+    upgrades,
     recovery,
     state,
     state_files,

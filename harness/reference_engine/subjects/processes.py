@@ -78,6 +78,7 @@ class ProcessesSubject:
             rescales=True,
             resumes_older=True,
             claims_snapshots=True,
+            upgrades=True,
             refuses_incompatible=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),

@@ -105,6 +105,7 @@ class SimulatedSubject:
             rescales=True,
             resumes_older=True,
             claims_snapshots=True,
+            upgrades=True,
             refuses_incompatible=True,
             regional_recovery=True,
             local_recovery=True,

@@ -22,9 +22,11 @@ from ....reference_impl.core.operators import broadcast, bursts, folding, holdin
 from ....reference_impl.core.operators import operators as engine
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import CheckpointId
+from ....reference_impl.core.vocabulary.upgrades import StateMapping, Upgrade
 from ....reference_impl.driver.settings import Settings
 from ...scenario.bounds import LIMIT_STEPS
 from ...scenario.model import Engine, Resume, Scenario
+from ...scenario.upgrades import upgrade_of
 from ...subject.port import ScenarioRefused
 from ..functions.operators import shares_state, user_operator
 
@@ -94,7 +96,11 @@ def job_graphs(scenario: Scenario, before: int = 0) -> tuple[JobGraph, ...]:
         if isinstance(command, Resume):
             parallelism = _with_committers(command.parallelism, scenario.engine)
             graph = graph.rescaled(parallelism) if parallelism else graph
+            upgrade = _upgrade(command)
+            graph = graph.upgraded(upgrade.renamed) if upgrade is not None else graph
             graphs.append(_with_inserted(graph, command.inserted) if command.inserted else graph)
+            if upgrade is not None:
+                graphs[-1] = graphs[-1].taking_over(upgrade.mapping)
     return tuple(graphs)
 
 
@@ -345,4 +351,13 @@ def resume_issued(number: int, command: Resume, snapshot: CheckpointId | None, c
         dict(command.inserted),
         snapshot,
         claimed=claimed,
+        upgrade=_upgrade(command),
     )
+
+
+def _upgrade(command: Resume) -> Upgrade | None:
+    """What a resume changes in the job; None if nothing."""
+    changed = upgrade_of(command)
+    if changed is None:
+        return None
+    return Upgrade(renamed=changed.renamed, mapping=StateMapping(moves=changed.moves))

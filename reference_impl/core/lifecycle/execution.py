@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..decisions.parts import Parts
+from ..decisions.upgrading import adopted
 from ..extensions.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -17,6 +18,7 @@ from ..protocol.attempts import Attempts
 from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import (
     AnyCause,
+    AnyIncompatible,
     AttemptFailed,
     NotUpInTime,
     RecordsUnreadable,
@@ -156,13 +158,25 @@ class Execution:
     def _start_attempt(self, cause: AnyCause) -> list[Effect]:
         self._attempts.begin()
         restores = self._completed.to_restore() if self._config.rewinds else None
-        incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
+        restores, incompatible = self._fitted(restores, again=not isinstance(cause, Submitted))
         if incompatible is not None:
             return self._fail(incompatible)
         self._life.enter(Saving(restores))
         self._ends.begin(self._deployment.finished_before(restores))
         self._splits.begin(restores)
         return self._records.save(DeployAll(restores, cause))
+
+    def _fitted(
+        self, restores: CompletedSnapshot | None, *, again: bool
+    ) -> tuple[CompletedSnapshot | None, AnyIncompatible | None]:
+        """The snapshot as this job takes it over (`Upgrading`), and why the job cannot; None if it can."""
+        if restores is None:
+            return None, None
+        upgrading = self._parts.upgrading
+        mapping = upgrading.mapping(self._graph.mapping, again=again)
+        refused = upgrading.refusal(self._graph, restores, mapping)
+        restores = adopted(self._graph, restores, mapping)
+        return restores, refused or self._parts.restore_choice.refusal(self._graph, restores)
 
     def deploy(self, then: DeployAll) -> list[Effect]:
         """The attempt's number is durable: order all tasks to start."""
@@ -301,7 +315,7 @@ class Execution:
     def _restart_region(self) -> list[Effect]:
         regional = expect(self._regional, RegionalFailover)
         restores = self._parts.failover.restored_by_region(self._completed.to_restore())
-        incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
+        restores, incompatible = self._fitted(restores, again=True)
         if incompatible is not None:
             return self._fail(incompatible)
         regional.renumber(restores)

@@ -244,7 +244,26 @@ class KeyGroupsChanged(Incompatible):
     now: int
 
 
-AnyIncompatible = StateMissing | FinishedBehindUnfinished | OperatorsAdded | OperatorsRemoved | KeyGroupsChanged
+class OperatorsRenamed(Incompatible):
+    """Their uids have changed, and the mapping does not move their states."""
+
+    unmapped: tuple[tuple[str, str, str], ...]
+    """(operator, its uid in the snapshot, its uid in the job)"""
+
+
+class UpgradedFromCheckpoint(Incompatible):
+    """Their uids have changed, and the snapshot is no savepoint."""
+
+
+AnyIncompatible = (
+    StateMissing
+    | FinishedBehindUnfinished
+    | OperatorsAdded
+    | OperatorsRemoved
+    | KeyGroupsChanged
+    | OperatorsRenamed
+    | UpgradedFromCheckpoint
+)
 
 
 class CancelledByUser(Cause):
@@ -362,6 +381,8 @@ AnyCause = (
     | OperatorsAdded
     | OperatorsRemoved
     | KeyGroupsChanged
+    | OperatorsRenamed
+    | UpgradedFromCheckpoint
     | CancelledByUser
     | Declined
     | TimedOut
@@ -434,6 +455,12 @@ def _finished_behind_unfinished(cause: FinishedBehindUnfinished) -> str:
     )
 
 
+def _operators_renamed(cause: OperatorsRenamed) -> str:
+    held = ", ".join(f"the state of {name} under the uid {old}" for name, old, _ in cause.unmapped)
+    moves = ", ".join(f"{old} -> {new}" for _, old, new in cause.unmapped)
+    return f"{_holds(cause)} {held}, and the job has another: its mapping needs the moves {moves}"
+
+
 _WORDS: dict[type, Callable[[Any], str]] = {
     Killed: lambda one: "it was killed",
     NodeLost: lambda one: "its node was lost",
@@ -476,6 +503,11 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     KeyGroupsChanged: lambda one: (
         f"{_holds(one)} the state of {_names(one) or 'its operators'} by {one.before} key groups, and the job has"
         f" {one.now}"
+    ),
+    OperatorsRenamed: _operators_renamed,
+    UpgradedFromCheckpoint: lambda one: (
+        f"checkpoint {one.checkpoint} is no savepoint, and {_names(one)} cannot have another uid than in it: resume"
+        " from a savepoint"
     ),
     CancelledByUser: lambda one: "by its user",
     Declined: lambda one: f"{one.task} declined: {one.detail}",
