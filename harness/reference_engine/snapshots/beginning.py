@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from ....properties.model.history import Completed, History
+from ....properties.model.history import CommandIssued, Completed, History
+from ....properties.model.upgrade import Upgrade
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from ....reference_impl.core.vocabulary.ids import AttemptId, Handle
@@ -167,6 +168,7 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
                 " which rows are still owed; begin from what `replay --snapshots` or a saved run has left"
             )
         _demand_fitting(before[0], scenario, folder)
+        _demand_no_upgrade(before[1], folder)
         taken = _taken(before[1], record, root)
         stores = _stores(directory, number, before[1])
         _demand_same(directory, record, taken, before[1])
@@ -178,6 +180,16 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
     _demand_layout(before[0], scenario, folder)
     past = past_of(_without_names(before[0], scenario), before[1], number, scenario, gone)
     return Beginning(scenario=scenario, past=past, stores=stores)
+
+
+def _demand_no_upgrade(before: History, folder: Path) -> None:
+    """Raise UsageError if the operators of the run before have other uids than their names: a new run does not know
+    them."""
+    if any(isinstance(one, CommandIssued) and isinstance(one.upgrade, Upgrade) for one in before.journal):
+        raise UsageError(
+            f"the run that {folder} is of has upgraded its job, and a new run does not know the uids of the operators;"
+            " begin from a snapshot of a run without an upgrade"
+        )
 
 
 def _demand_fitting(before: Scenario, scenario: Scenario, folder: Path) -> None:
