@@ -160,9 +160,12 @@ def _changed(command: Resume) -> str:
     upgrade = upgrade_of(command)
     if upgrade is None:
         return ""
-    renamed = " and ".join(f"{name} has the uid {uid}" for name, uid in upgrade.renamed.items()) or "no other uids"
+    changes = [f"{name} has the uid {uid}" for name, uid in upgrade.renamed.items()]
+    changes += [f"{name} keeps its sums in the type {kind}" for name, kind in upgrade.retyped.items()]
     moves = ", ".join(f"{old} to {new}" for old, new in upgrade.moves.items()) or "nothing"
-    return f"; {renamed}, and the mapping moves {moves}"
+    converts = ", ".join(f"the state of {uid}" for uid in upgrade.converts)
+    mapping = f"the mapping moves {moves}{f' and converts {converts}' if converts else ''}"
+    return f"; {' and '.join(changes) or 'nothing changes'}, and {mapping}"
 
 
 def _savepoint(command: AnyCommand, name: str) -> str:

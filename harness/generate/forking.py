@@ -76,9 +76,10 @@ def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:
         return scenario
     at, snapshot = choices.pick(older), "oldest"
     saves = [number for number, one in enumerate(commands[:at]) if isinstance(one, Savepoint | StopWithSavepoint)]
-    upgraded = upgrade_of(commands[at]) is not None
-    if upgraded and not saves:
-        return scenario  # the oldest may be a checkpoint
+    upgrade = upgrade_of(commands[at])
+    upgraded = upgrade is not None
+    if upgrade is not None and (upgrade.retyped or not saves):
+        return scenario  # the oldest may be a checkpoint, and behind an older one the job before had other rows
     if saves and (upgraded or choices.percent(50)):
         number, snapshot = choices.pick(saves), "saved"
         commands[number] = replace(commands[number], name=snapshot)

@@ -229,7 +229,7 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
     if frame.knows_formats and not aims_at_snapshots(frame):
         scenario = with_formats(choices.apart("formats"), scenario)
     if frame.group_number is None and frame.knows_upgrades:
-        scenario = with_upgrades(choices.apart("upgrades"), scenario)
+        scenario = with_upgrades(choices.apart("upgrades"), scenario, takes_sums=frame.takes_sums)
     if frame.group_number is None and scenario.name != FAULTLESS:
         scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
     if frame.real_time:

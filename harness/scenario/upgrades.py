@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from ...properties.model.stages import COMMITTERS
-from ...properties.model.upgrade import Upgrade, uids_after
+from ...properties.model.upgrade import CONVERSION, HUNDREDTHS, SCALES, Upgrade, types_after, uids_after
+from ...properties.model.workload import Sum, Workload
 from .model import Command, Resume, Scenario
 
 _UID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -29,17 +30,21 @@ def among(command: Resume, operators: Collection[str]) -> Upgrade | msgspec.Unse
     renamed = {name: uid for name, uid in upgrade.renamed.items() if name in operators}
     gone = {uid for name, uid in upgrade.renamed.items() if name not in operators}
     moves = {old: new for old, new in upgrade.moves.items() if not {old, new} & gone}
-    return msgspec.structs.replace(upgrade, renamed=renamed, moves=moves)
+    retyped = {name: kind for name, kind in upgrade.retyped.items() if name in operators}
+    converts = {uid: how for uid, how in upgrade.converts.items() if uid not in gone and (uid in operators or retyped)}
+    return msgspec.structs.replace(upgrade, renamed=renamed, retyped=retyped, moves=moves, converts=converts)
 
 
 def is_refused(command: Command) -> bool:
     """Whether a job must be refused if it is resumed like this: it has new operators, or gives uids to which its
-    mapping moves no state."""
+    mapping moves no state, or types to which it converts none."""
     if isinstance(command, Resume) and command.inserted:
         return True
     upgrade = upgrade_of(command)
-    return upgrade is not None and any(
-        uid != name and uid not in upgrade.moves.values() for name, uid in upgrade.renamed.items()
+    if upgrade is None:
+        return False
+    return any(uid != name and uid not in upgrade.moves.values() for name, uid in upgrade.renamed.items()) or (
+        HUNDREDTHS in upgrade.retyped.values() and not upgrade.converts
     )
 
 
@@ -51,6 +56,21 @@ def uids_of(scenario: Scenario) -> tuple[Mapping[str, str], ...]:
             upgrade = upgrade_of(command)
             found.append(uids_after(found[-1], upgrade) if upgrade is not None else found[-1])
     return tuple(found)
+
+
+def types_of(scenario: Scenario) -> tuple[Mapping[str, str], ...]:
+    """The types of the states of the sums in a scenario's jobs, in order; without those that are whole."""
+    found: list[Mapping[str, str]] = [{}]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            upgrade = upgrade_of(command)
+            found.append(types_after(found[-1], upgrade) if upgrade is not None else found[-1])
+    return tuple(found)
+
+
+def sums(workload: Workload) -> list[str]:
+    """The nodes whose state can have another type: sums that are not signed."""
+    return [node.name for node in workload.nodes if isinstance(node.operator, Sum) and not node.operator.signed]
 
 
 def upgrade_problems(scenario: Scenario) -> Iterator[str]:
@@ -78,7 +98,17 @@ def _problems(scenario: Scenario, upgrade: Upgrade, owners: Mapping[str, str]) -
             yield f"upgrade.renamed: {uid!r} cannot be a uid (letters, digits, - and _)"
         elif given.setdefault(uid, owners.get(uid, name)) != name:
             yield f"upgrade.renamed: {name} cannot have the uid {uid!r}, which is or was that of {given[uid]}"
+    for name, kind in upgrade.retyped.items():
+        if name not in sums(scenario.workload):
+            yield f"upgrade.retyped: {name!r} is no sum, or one that takes rows back"
+        elif kind not in SCALES:
+            yield f"upgrade.retyped: {kind!r} is no type of a sum's state; it can be {', '.join(SCALES)}"
     known = {**owners, **given}
+    for uid, conversion in upgrade.converts.items():
+        if known.get(uid) not in sums(scenario.workload):
+            yield f"upgrade.converts: no sum has or had the uid {uid!r}"
+        elif conversion != CONVERSION:
+            yield f"upgrade.converts: {conversion!r} is no conversion; it can be {CONVERSION}"
     for old, new in upgrade.moves.items():
         lost = [uid for uid in (old, new) if uid not in known]
         if lost:

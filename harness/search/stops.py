@@ -136,7 +136,10 @@ class _Watch:
         """A resume with an incompatible snapshot has ended when it was refused for that reason: the cause names
         the operator that is new, or does not find its state."""
         command, upgrade = self._scenario.commands[number], upgrade_of(self._scenario.commands[number])
-        names = [*(command.inserted if isinstance(command, Resume) else ()), *(upgrade.renamed if upgrade else ())]
+        names = [
+            *(command.inserted if isinstance(command, Resume) else ()),
+            *({**upgrade.renamed, **upgrade.retyped} if upgrade else ()),
+        ]
         if any(why.blames(name) for name in names):
             self._finished.add(number)
 

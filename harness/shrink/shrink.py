@@ -248,6 +248,10 @@ def _less_upgraded(command: Resume) -> Iterator[Upgrade | msgspec.UnsetType]:
         yield replace(upgrade, renamed=renamed)
     for moves in _fewer(upgrade.moves):
         yield replace(upgrade, moves=moves)
+    for retyped in _fewer(upgrade.retyped):
+        yield replace(upgrade, retyped=retyped)
+    for converts in _fewer(upgrade.converts):
+        yield replace(upgrade, converts=converts)
 
 
 def _less_rescaled(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:

@@ -69,8 +69,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     claims_snapshots: bool = False
     """a job that is resumed can claim the snapshot, or leave it to its user: `claim_mode` of a resume"""
     upgrades: bool = False
-    """a job can be resumed with an `upgrade`: other uids, and the mapping by which states are found; it is refused if
-    the mapping lacks one"""
+    """a job can be resumed with an `upgrade`: other uids and types of state, and the mapping by which states are found
+    and converted; it is refused if the mapping lacks one"""
     refuses_incompatible: bool = False
     """a job can be resumed with new operators (maps), and is refused if its snapshot is incompatible with them"""
     regional_recovery: bool = False

@@ -36,6 +36,7 @@ from ..model.history import AttemptRunning, Completed, Passing, StoredState, Tas
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case
+from ..semantics.semantics import scaled
 from .parts.assignments import assigned_elsewhere
 from .parts.claims import files_of, refers_to_unclaimed
 from .parts.deletions import deleted_what_is_restored
@@ -165,6 +166,9 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
     kept = (
         redistributed_state(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
     )
+    if case.is_retyped:
+        before = case.scale(run.operator, case.lineages.completed[checkpoint].job)
+        kept = msgspec.structs.replace(kept, entries=scaled(kept.entries, case.scale(run.operator, run.job), before))
     held = case.lineages.snapshots.loaded(run)
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"

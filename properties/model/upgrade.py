@@ -15,8 +15,25 @@ class Upgrade(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     renamed: dict[str, str] = {}
     """by operator (input, node or sink): its uid from now on"""
+    retyped: dict[str, str] = {}
+    """by node, which is a sum: `hundredths` if it keeps and emits its sums in hundredths from now on, `whole` if not"""
     moves: dict[str, str] = {}
     """by uid in the snapshot: the uid under which the operator is now that takes the state"""
+    converts: dict[str, str] = {}
+    """by uid in the snapshot: how its state is converted to the type that its operator keeps now"""
+
+
+WHOLE, HUNDREDTHS = "whole", "hundredths"
+SCALES = {WHOLE: 1, HUNDREDTHS: 100}
+"""By type of a sum's state: in how many parts of a whole it is."""
+
+CONVERSION = "whole-to-hundredths"
+"""The only conversion: nothing makes whole sums of hundredths."""
+
+
+def types_after(types: Mapping[str, str], upgrade: Upgrade) -> dict[str, str]:
+    """The types of the states of a job's sums after an upgrade; a sum whose state is whole is left out."""
+    return {name: kind for name, kind in {**types, **upgrade.retyped}.items() if kind != WHOLE}
 
 
 def uids_after(uids: Mapping[str, str], upgrade: Upgrade) -> dict[str, str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ..model.upgrade import Upgrade, uids_after
+from ..model.upgrade import Upgrade, types_after, uids_after
 from ..model.workload import Topology, Workload
 from .commands import Commands
 
@@ -52,6 +52,18 @@ def uids(jobs: Iterable[int], commands: Commands) -> dict[int, dict[str, str]]:
         resume = commands.resume_of(job)
         if resume is not None and isinstance(resume.issued.upgrade, Upgrade):
             now = uids_after(now, resume.issued.upgrade)
+        found[job] = now
+    return found
+
+
+def state_types(jobs: Iterable[int], commands: Commands) -> dict[int, dict[str, str]]:
+    """The types of the states of each job's sums, without those that are whole: as the uids."""
+    found: dict[int, dict[str, str]] = {}
+    now: dict[str, str] = {}
+    for job in sorted(jobs):
+        resume = commands.resume_of(job)
+        if resume is not None and isinstance(resume.issued.upgrade, Upgrade):
+            now = types_after(now, resume.issued.upgrade)
         found[job] = now
     return found
 

@@ -23,6 +23,7 @@ from ..semantics.classes import FOLLOWING
 from ..semantics.user_functions import user_nodes
 from .bounds import beyond_64_bits
 
+RETYPED = "a sum keeps a state of another type in a later job"
 UNDESCRIBED = "a job began with operators that the workload does not describe"
 GIVEN = "PySpark gave the expected rows, and the quick checker compared them"
 TOO_LARGE = "its numbers may leave 64 bits"
@@ -46,6 +47,7 @@ QUICK = "only the quick checker was asked for"
 
 REASONS = (
     UNDESCRIBED,
+    RETYPED,
     GIVEN,
     TOO_LARGE,
     UNSEEN,
@@ -127,6 +129,8 @@ def _numbers_rise(case: Case) -> bool:
 
 def applied_unasked(case: Case) -> str:
     """Why there is no question about rows and state that follow the applied records; empty if there may be one."""
+    if case.is_retyped:
+        return RETYPED
     if user_nodes(case.workload):
         return USERS
     if batches(case.workload):

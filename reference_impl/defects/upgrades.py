@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..core.decisions.checkpointing import RestoreChoice
 from ..core.decisions.upgrading import Upgrading
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyIncompatible, StateMissing
 from ..core.vocabulary.events import CompletedSnapshot
-from ..core.vocabulary.upgrades import StateMapping
+from ..core.vocabulary.upgrades import TOTAL, WHOLE, StateMapping
 from .registry import Defect
 
 
@@ -34,6 +36,24 @@ class MappedOnce(Upgrading):
     def mapping(self, given: StateMapping, *, again: bool) -> StateMapping:
         self.reached = self.reached or (again and given != StateMapping())
         return StateMapping() if again else given
+
+
+class ConvertedAtEachRestart(Upgrading):
+    """P43: a task converts what it restores whenever its operator was retyped, also a state that was converted."""
+
+    def migrates(self, stored: Mapping[str, str], now: Mapping[str, str]) -> bool:
+        due = super().migrates(stored, now)
+        again = not due and now.get(TOTAL, WHOLE) != WHOLE
+        self.reached = self.reached or again
+        return due or again
+
+
+class NeverConverted(Upgrading):
+    """P44: a state is taken as if it were of the type that its operator keeps now."""
+
+    def migrates(self, stored: Mapping[str, str], now: Mapping[str, str]) -> bool:
+        self.reached = self.reached or super().migrates(stored, now)
+        return False
 
 
 class BeginsEmpty(RestoreChoice):
@@ -65,5 +85,19 @@ DEFECTS = (
         title="a job that restarts before its first checkpoint restores its savepoint without the mapping",
         invariant="progress",
         replacements=lambda: {"upgrading": MappedOnce()},
+    ),
+    Defect(
+        id="P43",
+        upstream="FLIP-47 (upgrade)",
+        title="a state that was converted is converted again when it is restored",
+        invariant="restored-state",
+        replacements=lambda: {"upgrading": ConvertedAtEachRestart()},
+    ),
+    Defect(
+        id="P44",
+        upstream="FLIP-47 (upgrade)",
+        title="a state of the old type is taken for one of the new type",
+        invariant="restored-state",
+        replacements=lambda: {"upgrading": NeverConverted()},
     ),
 )

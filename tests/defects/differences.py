@@ -144,6 +144,8 @@ SIMULATED = {
     "P34": "in-flight data discarded",
     "P41": "begun though it does not fit",
     "P42": "job failed",
+    "P43": "loaded state differs",
+    "P44": "loaded state differs",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that

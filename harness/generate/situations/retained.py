@@ -103,10 +103,15 @@ def claimed(choices: Choices, frame: Frame) -> Scenario:
 
 
 def upgraded(choices: Choices, frame: Frame) -> Scenario:
-    """A job is stopped with a savepoint, and the next one has other uids.  A task or the coordinator may die in it,
-    before its first checkpoint or behind it."""
+    """A job is stopped with a savepoint, and the next one has other uids, or sums of another type.  A task or the
+    coordinator may die in it, before its first checkpoint or behind it."""
     recipe = frame.recipe(
-        most_records=60, least_records=20, most_operators=2, parallelism=(1, 2, 2, 3), splits=(1, 2, 3)
+        most_records=60,
+        least_records=20,
+        least_operators=1,
+        most_operators=2,
+        parallelism=(1, 2, 2, 3),
+        splits=(1, 2, 3),
     )
     guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
     tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(4, 9), memory_percent=6)
@@ -120,7 +125,9 @@ def upgraded(choices: Choices, frame: Frame) -> Scenario:
         death: AnyFault = KillCoordinator(trigger=soon) if choices.percent(25) else extras.kill(choices, target)
         faults = (replace(death, trigger=soon),)
     scenario = stage.scenario("upgraded", faults=faults[: frame.max_faults], commands=commands)
-    return with_upgrades(choices, scenario, percent=100) if frame.knows_upgrades else scenario
+    if not frame.knows_upgrades:
+        return scenario
+    return with_upgrades(choices, scenario, percent=100, takes_sums=frame.takes_sums)
 
 
 HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {"deleted": deleted, "claimed": claimed, "upgraded": upgraded}

@@ -300,7 +300,10 @@ class Recorder:
         entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
         entry.checkpoint, entry.claimed = event.snapshot, event.claimed
         if event.upgrade is not None:
-            entry.upgrade = Upgrade(renamed=event.upgrade.renamed, moves=event.upgrade.mapping.moves)
+            mapping, retyped = event.upgrade.mapping, event.upgrade.retyped
+            entry.upgrade = Upgrade(
+                renamed=event.upgrade.renamed, retyped=retyped, moves=mapping.moves, converts=mapping.converts
+            )
         self.history.journal.append(entry)
 
     def _command_returned(self, event: o.CommandReturned) -> None:

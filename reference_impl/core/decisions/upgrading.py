@@ -11,11 +11,14 @@ from collections.abc import Mapping
 import msgspec
 
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyIncompatible, OperatorsRenamed, UpgradedFromCheckpoint
+from ..vocabulary.causes import AnyIncompatible, OperatorsRenamed, StatesRetyped, UpgradedFromCheckpoint
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import operator_of
-from ..vocabulary.upgrades import StateMapping
+from ..vocabulary.upgrades import CONVERSIONS, TOTAL, WHOLE, StateMapping
 from .part import Part
+
+NO_CONVERSION = "none"
+"""stands for the conversion between types that nothing converts"""
 
 
 class Upgrading(Part):
@@ -33,15 +36,28 @@ class Upgrading(Part):
         return given
 
     def refusal(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> AnyIncompatible | None:
-        """Why states of the snapshot cannot find their operators; None if they can.  Only a savepoint can be restored
-        under other uids."""
-        changed = _changed(graph, restores)
+        """Why states of the snapshot cannot find their operators, or not be read by them; None if they can.  Only a
+        savepoint can be restored under other uids, or as states of another type."""
+        changed, retyped = _changed(graph, restores), _retyped(graph, restores)
         unmapped = tuple((name, old, new) for name, (old, new) in changed.items() if mapping.moves.get(old, old) != new)
         if unmapped:
             return OperatorsRenamed(tuple(name for name, _, _ in unmapped), restores.checkpoint, unmapped)
-        if changed and not restores.savepoint:
-            return UpgradedFromCheckpoint(tuple(changed), restores.checkpoint)
+        uids = restores.uids
+        unread = tuple(
+            (name, uids.get(name, name), f"{old}-to-{new}")
+            for name, (old, new) in retyped.items()
+            if mapping.converts.get(uids.get(name, name)) != CONVERSIONS.get((old, new), NO_CONVERSION)
+        )
+        if unread:
+            return StatesRetyped(tuple(name for name, _, _ in unread), restores.checkpoint, unread)
+        if (changed or retyped) and not restores.savepoint:
+            return UpgradedFromCheckpoint(tuple({**changed, **retyped}), restores.checkpoint)
         return None
+
+    def migrates(self, stored: Mapping[str, str], now: Mapping[str, str]) -> bool:
+        """Whether a task converts the state that it has restored: if its type is `stored` as another than the operator
+        keeps `now`.  A state that was converted is stored as one of the new type."""
+        return stored.get(TOTAL, WHOLE) != now.get(TOTAL, WHOLE)
 
 
 def adopted(graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
@@ -58,6 +74,15 @@ def _changed(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple
     there = restores.parallelism or {operator_of(task): 1 for task in (*restores.handles, *restores.finished)}
     uids = {name: (before.get(name, name), now.get(name, name)) for name in graph.parallelism if name in there}
     return {name: pair for name, pair in uids.items() if pair[0] != pair[1]}
+
+
+def _retyped(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple[str, str]]:
+    """By operator whose state has another type than in the snapshot: (the type there, the type now)."""
+    before, now = restores.state_types, graph.state_types
+    if before == now:
+        return {}
+    types = {name: (before.get(name, WHOLE), now.get(name, WHOLE)) for name in graph.parallelism}
+    return {name: pair for name, pair in types.items() if pair[0] != pair[1]}
 
 
 def without(restores: CompletedSnapshot, operators: list[str]) -> CompletedSnapshot:

@@ -10,7 +10,7 @@ import msgspec
 from ..operators.operators import Operator
 from ..vocabulary.errors import InvalidGraph
 from ..vocabulary.ids import Ends, TaskId, task_id
-from ..vocabulary.upgrades import StateMapping
+from ..vocabulary.upgrades import WHOLE, StateMapping
 from .key_groups import key_group as key_group
 from .key_groups import owner as owner
 
@@ -60,6 +60,8 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """source, operator, two-phase (it commits the rows that it passes on), sink, committer or global-committer"""
     uid: str = ""
     """under which snapshots hold its states; its name if empty"""
+    state_type: str = WHOLE
+    """the type of the state that it keeps"""
 
     @property
     def commits(self) -> bool:
@@ -133,6 +135,11 @@ class JobGraph:
     def uids(self) -> dict[str, str]:
         """The uids that are not the names of their operators."""
         return {spec.name: spec.uid for spec in self.operators if spec.uid not in ("", spec.name)}
+
+    @cached_property
+    def state_types(self) -> dict[str, str]:
+        """The types of the states that are not whole."""
+        return {spec.name: spec.state_type for spec in self.operators if spec.state_type != WHOLE}
 
     def overtaken(self, spec: OperatorSpec, may_be: Callable[[str], bool] = OVERTAKEN_EDGES.__contains__) -> bool:
         """Whether barriers may overtake the elements in an operator's inputs (FLIP-76); `may_be` decides it for an

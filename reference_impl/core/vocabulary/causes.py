@@ -251,8 +251,15 @@ class OperatorsRenamed(Incompatible):
     """(operator, its uid in the snapshot, its uid in the job)"""
 
 
+class StatesRetyped(Incompatible):
+    """They keep states of another type, and the mapping does not convert the states."""
+
+    unread: tuple[tuple[str, str, str], ...]
+    """(operator, its uid in the snapshot, the conversion)"""
+
+
 class UpgradedFromCheckpoint(Incompatible):
-    """Their uids have changed, and the snapshot is no savepoint."""
+    """Their uids or the types of their states have changed, and the snapshot is no savepoint."""
 
 
 AnyIncompatible = (
@@ -262,6 +269,7 @@ AnyIncompatible = (
     | OperatorsRemoved
     | KeyGroupsChanged
     | OperatorsRenamed
+    | StatesRetyped
     | UpgradedFromCheckpoint
 )
 
@@ -382,6 +390,7 @@ AnyCause = (
     | OperatorsRemoved
     | KeyGroupsChanged
     | OperatorsRenamed
+    | StatesRetyped
     | UpgradedFromCheckpoint
     | CancelledByUser
     | Declined
@@ -461,6 +470,12 @@ def _operators_renamed(cause: OperatorsRenamed) -> str:
     return f"{_holds(cause)} {held}, and the job has another: its mapping needs the moves {moves}"
 
 
+def _states_retyped(cause: StatesRetyped) -> str:
+    converts = ", ".join(f"{uid}: {conversion}" for _, uid, conversion in cause.unread)
+    what = f"{_holds(cause)} states of {_names(cause)} that are of another type than the job's"
+    return f"{what}: its mapping needs the conversions {converts}"
+
+
 _WORDS: dict[type, Callable[[Any], str]] = {
     Killed: lambda one: "it was killed",
     NodeLost: lambda one: "its node was lost",
@@ -505,9 +520,10 @@ _WORDS: dict[type, Callable[[Any], str]] = {
         f" {one.now}"
     ),
     OperatorsRenamed: _operators_renamed,
+    StatesRetyped: _states_retyped,
     UpgradedFromCheckpoint: lambda one: (
-        f"checkpoint {one.checkpoint} is no savepoint, and {_names(one)} cannot have another uid than in it: resume"
-        " from a savepoint"
+        f"checkpoint {one.checkpoint} is no savepoint, and {_names(one)} cannot have another uid or type than in it:"
+        " resume from a savepoint"
     ),
     CancelledByUser: lambda one: "by its user",
     Declined: lambda one: f"{one.task} declined: {one.detail}",

@@ -15,6 +15,15 @@ def upgraded(moves: dict[str, str], **uids: str) -> JobGraph:
     return GRAPH.upgraded(uids).taking_over(StateMapping(moves=moves))
 
 
+def in_hundredths(graph: JobGraph, **converts: str) -> JobGraph:
+    """The graph whose `op` keeps its state in hundredths."""
+    specs = [
+        msgspec.structs.replace(spec, state_type="hundredths") if spec.name == OP.rpartition("-")[0] else spec
+        for spec in graph.operators
+    ]
+    return JobGraph(tuple(specs), graph.key_groups, msgspec.structs.replace(graph.mapping, converts=converts))
+
+
 def held_as(snapshot: CompletedSnapshot, **uids: str) -> CompletedSnapshot:
     return msgspec.structs.replace(snapshot, uids=uids)
 
@@ -43,6 +52,12 @@ def began(job: CoordinatorRig) -> CoordinatorRig:
         (upgraded({"old": "op"}, op="op"), held_as(savepoint(GRAPH), op="old")),
         (upgraded({}, op="new"), held_as(complete_snapshot(5), op="new")),
         (upgraded({"op": "new"}, op="new"), savepoint(GRAPH, SOURCE, OP)),
+        (in_hundredths(GRAPH, op="whole-to-hundredths"), savepoint(GRAPH)),
+        (
+            in_hundredths(upgraded({"old": "new"}, op="new"), old="whole-to-hundredths"),
+            held_as(savepoint(GRAPH), op="old"),
+        ),
+        (in_hundredths(GRAPH), msgspec.structs.replace(complete_snapshot(5), state_types={"op": "hundredths"})),
     ],
 )
 def test_a_job_begins_whose_mapping_moves_every_state(graph: JobGraph, snapshot: CompletedSnapshot) -> None:
@@ -77,9 +92,30 @@ def test_a_job_begins_whose_mapping_moves_every_state(graph: JobGraph, snapshot:
             ),
         ),
         (
+            in_hundredths(GRAPH),
+            savepoint(GRAPH),
+            (
+                "checkpoint 5 holds states of op that are of another type than the job's: its mapping needs the"
+                " conversions op: whole-to-hundredths"
+            ),
+        ),
+        (
+            GRAPH,
+            msgspec.structs.replace(savepoint(GRAPH), state_types={"op": "hundredths"}),
+            (
+                "checkpoint 5 holds states of op that are of another type than the job's: its mapping needs the"
+                " conversions op: hundredths-to-whole"
+            ),
+        ),
+        (
+            in_hundredths(GRAPH, op="whole-to-hundredths"),
+            complete_snapshot(5),
+            "checkpoint 5 is no savepoint, and op cannot have another uid or type than in it: resume from a savepoint",
+        ),
+        (
             upgraded({"op": "new"}, op="new"),
             complete_snapshot(5),
-            "checkpoint 5 is no savepoint, and op cannot have another uid than in it: resume from a savepoint",
+            "checkpoint 5 is no savepoint, and op cannot have another uid or type than in it: resume from a savepoint",
         ),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask
@@ -16,12 +17,13 @@ from cutproof.harness.scenario.upgrades import is_refused, uids_of
 from cutproof.harness.search.stops import stops_of
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.incompatible import unmapped
-from cutproof.properties.model.history import AttemptStarted, CommandIssued, History, JobEnded
+from cutproof.properties.model.history import AttemptStarted, CommandIssued, History, JobEnded, StoredState
 from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import Holds, Violated
-from cutproof.properties.model.workload import Count
+from cutproof.properties.model.workload import Count, Row, Sum
 from cutproof.properties.mutations.tampering import UPGRADE_MUTATIONS, tamperings
 from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.reconstruct.snapshots import decode_state
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.defects import parts_for
 from unit.simulated.worlds import counted, job, journal
@@ -118,6 +120,92 @@ def test_the_uids_stay_and_an_older_savepoint_needs_its_moves_again() -> None:
     assert uids_of(scenario) == ({}, RENAMED, RENAMED, RENAMED)
 
 
+HUNDREDTHS = Upgrade(retyped={"op0": "hundredths"}, converts={"op0": "whole-to-hundredths"})
+
+
+def summed(
+    *commands: object, faults: tuple[object, ...] = (), defect: str = "", **engine: object
+) -> tuple[Scenario, History]:
+    scenario = job(90, Sum(), commands=commands, faults=faults, **engine)  # type: ignore[arg-type]
+    assert list(problems_of(scenario)) == []
+    return scenario, ran(scenario, defect or None)
+
+
+def totals(scenario: Scenario, up_to: int | None = None) -> list[Row]:
+    """The rows of a running sum of the first records, or of all."""
+    found: dict[int | None, tuple[int, int]] = {}
+    rows: list[Row] = []
+    for key, value, tag in scenario.workload.inputs[0].splits[0][:up_to]:
+        total, tags = found.get(key, (0, 0))
+        found[key] = (total + (value or 0), tags + tag)
+        rows.append((key, *found[key], 0))
+    return rows
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"state_backend": "lsm", "memtable_entries": 1, "snapshot_format": "incremental"}]
+)
+@pytest.mark.parametrize("others", [{}, {"op0": "total"}])
+def test_a_sum_goes_on_in_hundredths(others: dict[str, str], settings: dict[str, object]) -> None:
+    upgrade = msgspec.structs.replace(HUNDREDTHS, renamed=others, moves=others)
+    scenario, history = summed(STOP, resume(upgrade), **settings)
+    assert violated(scenario, history) == []
+    assert isinstance(judge(scenario.workload, scenario.topology, history).verdicts["exactly-once"], Holds)
+    taken = sum(len(state.positions) and sum(state.positions.values()) for state in [stored_positions(history, 4)])
+    rows = totals(scenario)
+    expected = rows[:taken] + [(key, total * 100, tags, 0) for key, total, tags, _ in rows[taken:]]
+    assert Counter(history.committed) == Counter(expected)
+
+
+def stored_positions(history: History, checkpoint: int) -> StoredState:
+    """The state of the source in a checkpoint."""
+    done = next(one for one in history.completed if one.checkpoint == checkpoint)
+    text = next(one.state for one in history.stored if one.handle == done.handles["source-0"])
+    state = decode_state(text)
+    assert state is not None
+    return state
+
+
+def test_a_state_is_converted_once_however_often_it_is_restored() -> None:
+    dies = [
+        KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=number), task="op0-0") for number in (5, 7)
+    ]
+    scenario, history = summed(STOP, resume(HUNDREDTHS), faults=tuple(dies))
+    assert violated(scenario, history) == []
+    assert len([start for start in journal(AttemptStarted, history) if start.job == 2]) == 3
+    assert history.committed[-1][1] == totals(scenario)[-1][1] * 100
+
+
+@pytest.mark.parametrize(("defect", "occurrence"), [("P43", 6), ("P44", 99)])
+def test_a_state_that_is_not_converted_once_is_seen(defect: str, occurrence: int) -> None:
+    dies = KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=occurrence), task="op0-0")
+    scenario, history = summed(STOP, resume(HUNDREDTHS), faults=(dies,), defect=defect)
+    assert ("restored-state", "loaded state differs") in violated(scenario, history)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [Upgrade(converts=HUNDREDTHS.converts), Upgrade(retyped={"op0": "whole"})],
+    ids=["the conversion added", "the old type again"],
+)
+def test_who_lacks_a_conversion_is_refused_by_name(after: Upgrade) -> None:
+    scenario, history = summed(STOP, resume(Upgrade(retyped=HUNDREDTHS.retyped)), resume(after))
+    assert violated(scenario, history) == []
+    assert statuses(history) == ["stopped", "failed", "finished"]
+    assert journal(JobEnded, history)[1].reason == (
+        "checkpoint 4 holds states of op0 that are of another type than the job's: its mapping needs the conversions"
+        " op0: whole-to-hundredths"
+    )
+
+
+def test_nothing_makes_whole_sums_of_hundredths() -> None:
+    again = StopWithSavepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=6))
+    whole = resume(Upgrade(retyped={"op0": "whole"}, converts={"op0": "whole-to-hundredths"}))
+    scenario, history = summed(STOP, resume(HUNDREDTHS), again, whole, resume(Upgrade(retyped=HUNDREDTHS.retyped)))
+    assert violated(scenario, history) == []
+    assert statuses(history) == ["stopped", "stopped", "failed", "finished"]
+
+
 def test_every_retained_snapshot_is_forked_with_the_uids_of_its_job() -> None:
     early = Savepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=1), name="early")
     history = goes_on(early, STOP, resume(WHOLE), Fork(trigger=AtRest()), retained_checkpoints=2)
@@ -140,6 +228,8 @@ def test_every_retained_snapshot_is_forked_with_the_uids_of_its_job() -> None:
             Upgrade(renamed={"op0": "x", "sink": "x"}),
             "upgrade.renamed: sink cannot have the uid 'x', which is or was that of op0",
         ),
+        (Upgrade(retyped={"op0": "hundredths"}), "upgrade.retyped: 'op0' is no sum, or one that takes rows back"),
+        (Upgrade(converts={"op0": "whole-to-hundredths"}), "upgrade.converts: no sum has or had the uid 'op0'"),
         (Upgrade(moves={"op0": "x"}), "upgrade.moves: no operator has or had the uid 'x'"),
         (Upgrade(moves={"op0": "sink"}), "upgrade.moves: 'op0' is a uid of op0, and 'sink' one of sink"),
     ],
