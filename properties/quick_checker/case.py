@@ -100,9 +100,14 @@ class Case:
         return SCALES[self.state_types.get(job, {}).get(node, WHOLE)]
 
     @cached_property
+    def retyped(self) -> tuple[str, ...]:
+        """The sums whose state is not whole in some job."""
+        return tuple(dict.fromkeys(name for types in self.state_types.values() for name in types))
+
+    @property
     def is_retyped(self) -> bool:
         """Whether some job keeps states of another type than the first."""
-        return any(self.state_types.values())
+        return bool(self.retyped)
 
     @cached_property
     def _jobs(self) -> frozenset[int]:

@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from ..invariants.parts.incompatible import undescribed
+from ..model.upgrade import SCALES
 from ..model.verdict import Holds, Verdict, Violated
 from ..model.workload import User
 from ..quick_checker.case import Case
@@ -23,7 +24,6 @@ from ..semantics.classes import FOLLOWING
 from ..semantics.user_functions import user_nodes
 from .bounds import beyond_64_bits
 
-RETYPED = "a sum keeps a state of another type in a later job"
 UNDESCRIBED = "a job began with operators that the workload does not describe"
 GIVEN = "PySpark gave the expected rows, and the quick checker compared them"
 TOO_LARGE = "its numbers may leave 64 bits"
@@ -47,7 +47,6 @@ QUICK = "only the quick checker was asked for"
 
 REASONS = (
     UNDESCRIBED,
-    RETYPED,
     GIVEN,
     TOO_LARGE,
     UNSEEN,
@@ -100,7 +99,7 @@ def nothing_asked(case: Case) -> str:
     """Why there is no question about a case at all; empty if there may be one."""
     if case.workload.query:
         return GIVEN
-    if beyond_64_bits(case.workload):
+    if beyond_64_bits(case.workload, scales={name: max(SCALES.values()) for name in case.retyped}):
         return TOO_LARGE
     if case.is_black_box:
         return "" if case.from_outside.follows_input else UNSEEN
@@ -129,8 +128,6 @@ def _numbers_rise(case: Case) -> bool:
 
 def applied_unasked(case: Case) -> str:
     """Why there is no question about rows and state that follow the applied records; empty if there may be one."""
-    if case.is_retyped:
-        return RETYPED
     if user_nodes(case.workload):
         return USERS
     if batches(case.workload):

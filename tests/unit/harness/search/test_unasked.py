@@ -80,7 +80,6 @@ def test_what_is_counted_as_asked_is_in_a_question_and_what_is_not_has_a_reason(
         ("S5", unasked.BATCHES),
         ("S9", unasked.DRAINED),
         ("local", unasked.LOCAL_RECOVERY),
-        ("upgraded", unasked.RETYPED),
         ("user-function", unasked.USERS),
         ("user-function", unasked.CLOCKED),
     ],
