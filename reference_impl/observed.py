@@ -23,6 +23,7 @@ from .core.vocabulary.formats import Filed
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.vocabulary.status_changes import AnyStatusChange
 from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome
+from .core.vocabulary.upgrades import Upgrade
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -271,6 +272,8 @@ class CommandIssued(Observed):
     format: str = ""
     claimed: bool | None = None
     """of a resume: what the user said of the snapshot (`Claims`)"""
+    upgrade: Upgrade | None = None
+    """of a resume: what the user changed in the job"""
 
 
 class CommandReturned(Observed):

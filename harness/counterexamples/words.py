@@ -21,6 +21,7 @@ from ..scenario.model import (
     StopWithSavepoint,
     format_of,
 )
+from ..scenario.upgrades import upgrade_of
 
 
 def time_in_words(time_us: int) -> str:
@@ -147,7 +148,7 @@ def command_in_words(command: AnyCommand) -> str:
         case Resume():
             whose = {"claim": ", which it claims", "no-claim": ", which it does not claim"}.get(command.claim_mode, "")
             source = _from(command.snapshot) or (" from the newest snapshot" if whose else "")
-            return f"the job is started again{source}{whose}{_widths(command.parallelism)}"
+            return f"the job is started again{source}{whose}{_widths(command.parallelism)}{_changed(command)}"
         case Fork(snapshot="each"):
             how = f"{_widths(command.parallelism)}{_shares(command)}"
             return f"from each retained snapshot another job is started beside{how}"
@@ -158,6 +159,19 @@ def command_in_words(command: AnyCommand) -> str:
 
 def _shares(fork: Fork) -> str:
     return ", which refers to the files of this one" if fork.by_reference else ""
+
+
+def _changed(command: Resume) -> str:
+    """What an upgrade changes, and which states it moves."""
+    upgrade = upgrade_of(command)
+    if upgrade is None:
+        return ""
+    changes = [f"{name} has the uid {uid}" for name, uid in upgrade.renamed.items()]
+    changes += [f"{name} keeps its sums in the type {kind}" for name, kind in upgrade.retyped.items()]
+    moves = ", ".join(f"{old} to {new}" for old, new in upgrade.moves.items()) or "nothing"
+    converts = ", ".join(f"the state of {uid}" for uid in upgrade.converts)
+    mapping = f"the mapping moves {moves}{f' and converts {converts}' if converts else ''}"
+    return f"; {' and '.join(changes) or 'nothing changes'}, and {mapping}"
 
 
 def _savepoint(command: AnyCommand, name: str) -> str:

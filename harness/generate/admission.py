@@ -61,6 +61,9 @@ TAKES: dict[str, Can] = {
     "deleted": lambda can: can.guarantees != {"at-most-once"} and {"savepoint", "delete-snapshot"} <= can.commands,
     "claimed": lambda can: can.guarantees != {"at-most-once"} and _resumes(can) and can.claims_snapshots,
     "referred": lambda can: can.guarantees != {"at-most-once"} and can.forks_by_reference and "fork" in can.commands,
+    "upgraded": lambda can: (
+        can.guarantees != {"at-most-once"} and can.upgrades and {"stop-with-savepoint", "resume"} <= can.commands
+    ),
     "laid-out-anew": lambda can: _resumes(can) and can.rescales,
     "crash-after-savepoint": lambda can: bool(can.commands & {"savepoint", "stop-with-savepoint"}),
     "zombie-upsert": lambda can: "idempotent" in can.sinks,

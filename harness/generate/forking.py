@@ -9,6 +9,7 @@ from ...properties.reconstruct.layouts import rescaled
 from ..scenario.forecast import Forecast, forecast
 from ..scenario.layout import topologies_of
 from ..scenario.model import AnyCommand, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
+from ..scenario.upgrades import is_refused, upgrade_of
 from .choices import Choices
 from .faults.draw_faults import at_some_time
 from .situations.rescaling import judged_alike, other_parallelism
@@ -83,7 +84,7 @@ def _with_references(choices: Choices, scenario: Scenario) -> Scenario:
 def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:
     """The scenario, at times with a resume from another snapshot than the newest; then two are retained."""
     commands = list(scenario.commands)
-    older = [at for at, one in enumerate(commands) if isinstance(one, Resume) and not one.inserted]
+    older = [at for at, one in enumerate(commands) if isinstance(one, Resume) and not is_refused(one)]
     engine = scenario.engine
     if not older or engine.guarantee == "at-most-once" or engine.failover == "local" or engine.pooled_ids:
         return scenario
@@ -91,7 +92,11 @@ def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:
         return scenario
     at, snapshot = choices.pick(older), "oldest"
     saves = [number for number, one in enumerate(commands[:at]) if isinstance(one, Savepoint | StopWithSavepoint)]
-    if saves and choices.percent(50):
+    upgrade = upgrade_of(commands[at])
+    upgraded = upgrade is not None
+    if upgrade is not None and (upgrade.retyped or not saves):
+        return scenario  # the oldest may be a checkpoint, and behind an older one the job before had other rows
+    if saves and (upgraded or choices.percent(50)):
         number, snapshot = choices.pick(saves), "saved"
         commands[number] = replace(commands[number], name=snapshot)
     commands[at] = replace(commands[at], snapshot=snapshot)

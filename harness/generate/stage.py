@@ -10,7 +10,7 @@ from ...faults.plan import AnyFault
 from ...properties.model.workload import Map, Topology, Workload
 from ..scenario.forecast import Forecast, forecast
 from ..scenario.model import AnyCommand, Engine, Perturbation, Scenario
-from ..subject.abilities import EDGES, drawable
+from ..subject.abilities import EDGES, drawable, operators_of
 from ..subject.port import Capabilities
 from .choices import Choices
 from .engines import Tuning, draw_committing, draw_engine, paced, with_enough_time
@@ -79,6 +79,16 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def knows_claims(self) -> bool:
         return self.capabilities is None or self.capabilities.claims_snapshots
+
+    @property
+    def knows_upgrades(self) -> bool:
+        return self.capabilities is None or self.capabilities.upgrades
+
+    @property
+    def takes_sums(self) -> bool:
+        """Whether a sum may stand in the place of another operator."""
+        known = self.capabilities is None or "sum" in operators_of(self.capabilities)
+        return self.workload is None and known
 
     @property
     def knows_file_faults(self) -> bool:

@@ -42,6 +42,7 @@ from .situations.rescaling import with_rescaling
 from .situations.templates import FAULTLESS, SHARES, TEMPLATES
 from .stage import Frame, Template
 from .state_backends import with_state_in_files
+from .upgrading import with_upgrades
 from .workloads.draw_workloads import Recipe, draw_topology, draw_workload
 from .workloads.fitting import fit
 from .workloads.forgetful import with_forgetful_inputs
@@ -227,6 +228,8 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_local_channels(choices, scenario)
     if frame.knows_formats and not aims_at_snapshots(frame):
         scenario = with_formats(choices.apart("formats"), scenario)
+    if frame.group_number is None and frame.knows_upgrades:
+        scenario = with_upgrades(choices.apart("upgrades"), scenario, takes_sums=frame.takes_sums)
     if frame.group_number is None and scenario.name != FAULTLESS:
         scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
     if frame.real_time:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from .checks import ANY_SNAPSHOT
 from .model import COMMANDS, Command, Resume, StopWithSavepoint, kind_of
+from .upgrades import upgrade_of
 
 NONE = "none"
 """no command was carried out"""
 
 _WAYS: dict[str, tuple[str, ...]] = {
     "stop-with-savepoint": ("stop", "drain"),
-    "resume": ("resume newest", "resume oldest", "resume named", "resume claim", "resume no-claim"),
+    "resume": ("resume newest", "resume oldest", "resume named", "resume claim", "resume no-claim", "resume upgraded"),
 }
 """by kind of command, its actions"""
 
@@ -30,6 +31,8 @@ def action_of(command: Command) -> str:
     match command:
         case StopWithSavepoint(drain=drain):
             return "drain" if drain else "stop"
+        case Resume() if upgrade_of(command) is not None:  # whichever snapshot it is, and whoever's
+            return "resume upgraded"
         case Resume(snapshot=snapshot, claim_mode="by-kind"):
             return f"resume {snapshot if snapshot in ANY_SNAPSHOT else 'named'}"
         case Resume(claim_mode=claim_mode):  # whichever snapshot it is

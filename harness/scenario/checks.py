@@ -35,6 +35,7 @@ from .model import (
     kind_of,
 )
 from .snapshots import CLAIMED
+from .upgrades import upgrade_problems
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
@@ -68,7 +69,18 @@ _LABEL = re.compile(r"[A-Za-z0-9 _.,:;=()+'#-]{0,200}")
 
 def problems_of(scenario: Scenario) -> Iterator[str]:
     """What is wrong with a scenario, in words; empty if an engine can run it."""
-    for find in (size_problems, _numbers, _names, _sizes, _workload, _engine, _resumes, _forks, work_problems):
+    for find in (
+        size_problems,
+        _numbers,
+        _names,
+        _sizes,
+        _workload,
+        _engine,
+        _resumes,
+        upgrade_problems,
+        _forks,
+        work_problems,
+    ):
         found = list(find(scenario))
         if found:
             yield from found

@@ -7,6 +7,7 @@ from typing import dataclass_transform
 import msgspec
 
 from ...faults.plan import AnyFault, AnyTrigger
+from ...properties.model.upgrade import Upgrade
 from ...properties.model.workload import Topology, Workload
 
 FORMAT = "cutproof-scenario/1"
@@ -161,6 +162,9 @@ class Resume(Command, kw_only=True, tag="resume"):
     By their names, each with the node (or `sink`) in front of which it is, on the first of that node's inputs.  The
     snapshot holds no state of them, so the job has to be refused; the next one is resumed without them.
     """
+    upgrade: Upgrade | msgspec.UnsetType = msgspec.UNSET
+    """what this job and the following have other than the one before, and how the states of the snapshot find it; left
+    out if nothing.  If the mapping lacks a state, or the snapshot is no savepoint, the job has to be refused"""
 
 
 class Fork(Command, kw_only=True, tag="fork"):

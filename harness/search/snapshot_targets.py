@@ -125,6 +125,14 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         ),
     ),
     SnapshotRule(
+        name="no upgrades",
+        reason="a resume of the subject cannot upgrade the job, or no savepoint ends a job",
+        forbids=lambda target, capabilities: (
+            target.action == "resume upgraded"
+            and not (capabilities.upgrades and "stop-with-savepoint" in capabilities.commands)
+        ),
+    ),
+    SnapshotRule(
         name="no commits",
         reason="a commit that fails needs a transactional sink",
         forbids=lambda target, capabilities: target.fault == FAIL_COMMIT and "transactional" not in capabilities.sinks,

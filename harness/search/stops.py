@@ -9,8 +9,8 @@ although its effect may last:
 - a resume, from the command to the moment at which every task of the job runs, in
   whichever attempt, or to the end of a job that never ran. A later fault hits the
   job and not the resume, also before the job's first checkpoint;
-- a resume with an incompatible snapshot, from the command to the end of the refused
-  job. No task of it starts, so that only the coordinator can be hit;
+- a resume with an incompatible snapshot, or with an upgrade whose mapping lacks a
+  state, from the command to the end of the refused job. No task of it starts, so that only the coordinator can be hit;
 - the end by itself, while all input has ended and no command stops the job (the
   phase `finishing`).
 """
@@ -26,7 +26,8 @@ from ...faults.plan import AtPoint
 from ...properties.model.causes import Why
 from ...properties.model.history import AttemptRunning, CommandIssued, CommandReturned, FaultFired, History, JobEnded
 from ...reports.model import StopCounts
-from ..scenario.model import Cancel, Resume, Scenario, StopWithSavepoint
+from ..scenario.model import Cancel, Command, Resume, Scenario, StopWithSavepoint
+from ..scenario.upgrades import is_refused, upgrade_of
 from ..subject.port import Capabilities
 
 NATURAL = "natural-end"
@@ -133,9 +134,13 @@ class _Watch:
 
     def _refused(self, number: int, why: Why) -> None:
         """A resume with an incompatible snapshot has ended when it was refused for that reason: the cause names
-        the new operator."""
-        command = self._scenario.commands[number]
-        if isinstance(command, Resume) and any(why.blames(name) for name in command.inserted):
+        the operator that is new, or does not find its state."""
+        command, upgrade = self._scenario.commands[number], upgrade_of(self._scenario.commands[number])
+        names = [
+            *(command.inserted if isinstance(command, Resume) else ()),
+            *({**upgrade.renamed, **upgrade.retyped} if upgrade else ()),
+        ]
+        if any(why.blames(name) for name in names):
             self._finished.add(number)
 
     def stops(self) -> tuple[Stop, ...]:
@@ -162,14 +167,14 @@ class _Watch:
         return trigger.point if isinstance(trigger, AtPoint) else ""
 
 
-def _kind(command: object) -> str:
+def _kind(command: Command) -> str:
     match command:
         case StopWithSavepoint(drain=drain):
             return "drain" if drain else "stop"
         case Cancel():
             return "cancel"
-        case Resume(inserted=inserted):
-            return INCOMPATIBLE if inserted else "resume"
+        case Resume():
+            return INCOMPATIBLE if is_refused(command) else "resume"
         case _:
             return ""
 

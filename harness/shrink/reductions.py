@@ -18,6 +18,7 @@ from ...properties.model.workload import SINK, Edge, Input, InputRecord, Node, T
 from ..scenario.forecast import RECORD_POINTS
 from ..scenario.layout import layout_of
 from ..scenario.model import AnyCommand, Fork, Perturbation, Resume, Scenario
+from ..scenario.upgrades import among
 
 replace = msgspec.structs.replace
 Item = TypeVar("Item")
@@ -312,7 +313,7 @@ def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
             there = scenario.topology.parallelism
             kept = {name: number for name, number in command.parallelism.items() if name in there}
             inserted = {name: behind for name, behind in command.inserted.items() if behind in there}
-            return replace(command, parallelism=kept, inserted=inserted)
+            return replace(command, parallelism=kept, inserted=inserted, upgrade=among(command, there))
         if isinstance(command, Fork):
             there = scenario.topology.parallelism
             kept = {name: number for name, number in command.parallelism.items() if name in there}

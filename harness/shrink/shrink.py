@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from ...faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
+from ...properties.model.upgrade import Upgrade
 from ...properties.model.workload import AnyOperator, InputRecord, Topology, User, Window
 from ..scenario.checks import problems_of
 from ..scenario.layout import layout_of
 from ..scenario.model import Engine, Resume, Savepoint, Scenario, StopWithSavepoint, format_of
+from ..scenario.upgrades import upgrade_of
 from . import reductions
 from .reductions import replace
 
@@ -232,6 +234,24 @@ def _narrower(scenario: Scenario) -> Iterator[Scenario | None]:
         if isinstance(command, Resume):
             for fewer in _fewer(command.inserted):
                 yield reductions.with_command(scenario, index, replace(command, inserted=fewer))
+            for less in _less_upgraded(command):
+                yield reductions.with_command(scenario, index, replace(command, upgrade=less))
+
+
+def _less_upgraded(command: Resume) -> Iterator[Upgrade | msgspec.UnsetType]:
+    """No upgrade, or one with fewer changes or fewer moves."""
+    upgrade = upgrade_of(command)
+    if upgrade is None:
+        return
+    yield msgspec.UNSET
+    for renamed in _fewer(upgrade.renamed):
+        yield replace(upgrade, renamed=renamed)
+    for moves in _fewer(upgrade.moves):
+        yield replace(upgrade, moves=moves)
+    for retyped in _fewer(upgrade.retyped):
+        yield replace(upgrade, retyped=retyped)
+    for converts in _fewer(upgrade.converts):
+        yield replace(upgrade, converts=converts)
 
 
 def _less_rescaled(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -243,12 +263,12 @@ def _less_rescaled(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
             yield {**parallelism, name: number - 1}
 
 
-def _fewer(inserted: dict[str, str]) -> Iterator[dict[str, str]]:
-    """None of the inserted operators, or all but one."""
-    if inserted:
+def _fewer(entries: dict[str, str]) -> Iterator[dict[str, str]]:
+    """None of the entries, or all but one."""
+    if entries:
         yield {}
-    for name in inserted if len(inserted) > 1 else ():
-        yield {other: behind for other, behind in inserted.items() if other != name}
+    for name in entries if len(entries) > 1 else ():
+        yield {other: value for other, value in entries.items() if other != name}
 
 
 def _plainer_engine(scenario: Scenario) -> Iterator[Scenario | None]:

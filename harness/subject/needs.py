@@ -14,6 +14,7 @@ from ...properties.model.workload import Input, Node, Topology, Workload
 from ..runtime.exit_codes import UsageError
 from ..scenario.model import Fork, Resume, Scenario, format_of
 from ..scenario.model import kind_of as command_kind
+from ..scenario.upgrades import upgrade_of
 from .abilities import VOCABULARIES, edge_of, names_of, operators_of
 from .port import Capabilities
 
@@ -56,6 +57,7 @@ def needs(scenario: Scenario) -> Capabilities:
         claims_snapshots=any(resume.claim_mode != "by-kind" for resume in resumes),
         forks_memory=engine.snapshot_store == "memory" and any(isinstance(one, Fork) for one in scenario.commands),
         forks_by_reference=any(isinstance(one, Fork) and one.by_reference for one in scenario.commands),
+        upgrades=any(upgrade_of(resume) is not None for resume in resumes),
         refuses_incompatible=any(resume.inserted for resume in resumes),
         regional_recovery=engine.failover == "region",
         local_recovery=local,

@@ -13,6 +13,7 @@ ABILITIES = {
     "claims_snapshots": "a resume that says whose the snapshot is",
     "forks_memory": "a fork from a snapshot in memory",
     "forks_by_reference": "a fork that refers to the files of its origin",
+    "upgrades": "a resume with an upgrade of the job",
     "refuses_incompatible": "a resume with an incompatible snapshot",
     "regional_recovery": "the recovery of one region",
     "local_recovery": "local recovery",

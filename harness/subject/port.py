@@ -72,6 +72,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """a job can be forked also if the coordinator's memory has its snapshots"""
     forks_by_reference: bool = False
     """a forked job can refer to the files of the other job's snapshots: `by_reference` of a fork"""
+    upgrades: bool = False
+    """a job can be resumed with an `upgrade`: other uids and types of state, and the mapping by which states are found
+    and converted; it is refused if the mapping lacks one"""
     refuses_incompatible: bool = False
     """a job can be resumed with new operators (maps), and is refused if its snapshot is incompatible with them"""
     regional_recovery: bool = False

@@ -36,10 +36,11 @@ from ..model.history import AttemptRunning, Completed, Passing, StoredState, Tas
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case
+from ..semantics.semantics import scaled
 from .parts.assignments import assigned_elsewhere
 from .parts.claims import files_of, refers_to_unclaimed
 from .parts.deletions import deleted_what_is_restored
-from .parts.incompatible import begun_before_finished, undescribed
+from .parts.incompatible import begun_before_finished, begun_unmapped, undescribed
 from .parts.persistent_logs import discarded_early
 from .parts.redistributed import kept_of_union, redistributed_state, union_of, wrongly_redistributed
 from .parts.redistributed_in_flight import comparable, queued, rebalanced_differently
@@ -52,7 +53,13 @@ def check(case: Case) -> Verdict:
     by_attempt: dict[int, list[TaskRun]] = {}
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
-    found = begun_before_finished(case) or _named(case) or deleted_what_is_restored(case) or _file_missing(case)
+    found = (
+        begun_before_finished(case)
+        or begun_unmapped(case)
+        or _named(case)
+        or deleted_what_is_restored(case)
+        or _file_missing(case)
+    )
     found = found or refers_to_unclaimed(case) or discarded_early(case) or assigned_elsewhere(case)
     if found is not None:
         return found
@@ -159,6 +166,9 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
     kept = (
         redistributed_state(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
     )
+    if case.is_retyped:
+        before = case.scale(run.operator, case.lineages.completed[checkpoint].job)
+        kept = msgspec.structs.replace(kept, entries=scaled(kept.entries, case.scale(run.operator, run.job), before))
     held = case.lineages.snapshots.loaded(run)
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"

@@ -30,6 +30,7 @@ from .stored import Enumerated as Enumerated
 from .stored import Passing as Passing
 from .stored import StoredState as StoredState
 from .struck import AnyStruck
+from .upgrade import Upgrade
 from .workload import Row
 
 
@@ -358,7 +359,8 @@ class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     the job's own.  For a delete-snapshot: `checkpoint` is the snapshot that is to be deleted.
     For a resume: `checkpoint` is the snapshot that the user names, None for the newest; `parallelism` has the operators
     whose number of subtasks changes; `inserted` the new operators, each with the one in front of which it stands;
-    `claimed`: whether the job claims the snapshot (True) or leaves it to its user (False), None if nothing was said."""
+    `claimed`: whether the job claims the snapshot (True) or leaves it to its user (False), None if nothing was said;
+    `upgrade`: how the job differs from the one before."""
 
     command: int
     kind: str
@@ -368,6 +370,7 @@ class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     parallelism: dict[str, int] = {}
     inserted: dict[str, str] = {}
     claimed: bool | None = None
+    upgrade: Upgrade | msgspec.UnsetType = msgspec.UNSET
 
 
 class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):

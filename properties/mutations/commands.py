@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ..invariants.parts.incompatible import finished_before, refused_by_name
 from ..model.causes import IncompatibleJob
 from ..model.history import CommandIssued, CommandReturned, History, JobEnded, TaskFailed
+from ..model.upgrade import Upgrade
 from ..quick_checker.case import Case
-from ..reconstruct.commands import STOPS
+from ..reconstruct.commands import STOPS, Asked
 from .cuts_and_records import Alteration, Mutation, middle, out_of_range
 
 
@@ -97,6 +100,33 @@ def bring_incompatible_operator(case: Case) -> Mutation | None:
                 entry.inserted = {"newcomer": before[command][0]}
 
     return ("restored-state",), alter
+
+
+def forget_a_move(case: Case) -> Mutation | None:
+    """A job that was upgraded began although its mapping lacks the state of an operator with another uid."""
+    begun = {start.job: start.restores for start in case.lineages.starts.values() if start.restores is not None}
+    found = middle([one for one in case.commands.asked if one.job in begun and _needed(case, one, begun[one.job])])
+    if found is None:
+        return None
+    moved, number = _needed(case, found, begun[found.job or 0])[0], found.issued.command
+
+    def alter(history: History) -> None:
+        for entry in history.journal:
+            if isinstance(entry, CommandIssued) and entry.command == number and isinstance(entry.upgrade, Upgrade):
+                fewer = {old: new for old, new in entry.upgrade.moves.items() if old != moved}
+                entry.upgrade = msgspec.structs.replace(entry.upgrade, moves=fewer)
+
+    return ("restored-state",), alter
+
+
+def _needed(case: Case, asked: Asked, checkpoint: int) -> list[str]:
+    """The uids of a snapshot that only the mapping of a resume moves to their operators."""
+    upgrade, completed = asked.issued.upgrade, case.lineages.completed.get(checkpoint)
+    if not isinstance(upgrade, Upgrade) or completed is None or completed.job == asked.job or asked.job is None:
+        return []
+    before, now = case.uids.get(completed.job, {}), case.uids[asked.job]
+    names = {before.get(name, name): now.get(name, name) for name in {**before, **now}}
+    return [old for old, new in upgrade.moves.items() if names.get(old) == new != old]
 
 
 def refuse_without_a_name(case: Case) -> Mutation | None:

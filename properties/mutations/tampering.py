@@ -27,6 +27,7 @@ from .commands import (
     begin_with_another,
     bring_incompatible_operator,
     drop_command,
+    forget_a_move,
     lose_file,
     refuse_without_a_name,
     take_no_checkpoint,
@@ -361,6 +362,9 @@ COMPATIBILITY_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
 }
 """Mutations that need a history whose job was resumed with new operators, or from a snapshot with finished ones."""
 
+UPGRADE_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {"begin without a move": forget_a_move}
+"""Mutations that need a history whose job was upgraded."""
+
 MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "drop a committed row": _drop_row,
     "repeat a committed row": _repeat_row,
@@ -402,5 +406,6 @@ MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     **DELETION_MUTATIONS,
     **LISTING_MUTATIONS,
     **CLAIM_MUTATIONS,
+    **UPGRADE_MUTATIONS,
 }
 """Every mutation by its name."""

@@ -24,10 +24,11 @@ from ..model.history import (
     TaskRun,
     Transaction,
 )
+from ..model.upgrade import SCALES, WHOLE
 from ..model.verdict import Unknown
 from ..model.workload import END_OF_TIME, Input, Node, Row, Topology, Workload, window_of
 from ..reconstruct.commands import STOPS, Commands
-from ..reconstruct.layouts import layouts, widest
+from ..reconstruct.layouts import layouts, state_types, uids, widest
 from ..reconstruct.lineage import INFINITE, Lineage, Segment, by_channel
 from ..reconstruct.lineages import Lineages
 from ..reconstruct.replay import is_determined
@@ -82,9 +83,36 @@ class Case:
 
         A job that ended before its first attempt has one too, since the next job inherits it.
         """
+        return layouts(self.submitted, self._jobs, self.commands)
+
+    @cached_property
+    def uids(self) -> Mapping[int, Mapping[str, str]]:
+        """By job, the uids of its operators that are not their names."""
+        return uids(self._jobs, self.commands)
+
+    @cached_property
+    def state_types(self) -> Mapping[int, Mapping[str, str]]:
+        """By job, the types of the states of its sums that are not whole."""
+        return state_types(self._jobs, self.commands)
+
+    def scale(self, node: str, job: int) -> int:
+        """In how many parts of a whole the state of a node is in a job."""
+        return SCALES[self.state_types.get(job, {}).get(node, WHOLE)]
+
+    @cached_property
+    def retyped(self) -> tuple[str, ...]:
+        """The sums whose state is not whole in some job."""
+        return tuple(dict.fromkeys(name for types in self.state_types.values() for name in types))
+
+    @property
+    def is_retyped(self) -> bool:
+        """Whether some job keeps states of another type than the first."""
+        return bool(self.retyped)
+
+    @cached_property
+    def _jobs(self) -> frozenset[int]:
         jobs = {start.job for start in self.lineages.starts.values()} | {run.job for run in self.history.runs}
-        jobs |= {end.job for end in self.commands.ends}
-        return layouts(self.submitted, jobs, self.commands)
+        return frozenset(jobs | {end.job for end in self.commands.ends})
 
     @cached_property
     def topology(self) -> Topology:
@@ -247,10 +275,13 @@ class Case:
         """Whether rows and state follow the applied records, whatever their class.
 
         They do so in the modes other than exactly-once, and where a checkpoint holds in-flight data: there, records
-        that were read before the checkpoint were applied after it.
+        that were read before the checkpoint were applied after it.  They also do where a state was retyped: the rows of
+        a record then depend on the job that made them.
         """
-        return self.history.guarantee != "exactly-once" or any(
-            self.lineages.snapshots.in_flight(number) for number in self.lineages.completed
+        return (
+            self.history.guarantee != "exactly-once"
+            or self.is_retyped
+            or any(self.lineages.snapshots.in_flight(number) for number in self.lineages.completed)
         )
 
     @cached_property
@@ -274,6 +305,7 @@ class Case:
             by_applies=self.by_applies,
             drained=self.drained,
             layouts=self.layouts,
+            scale=self.scale if self.is_retyped else None,
         )
 
     @cached_property

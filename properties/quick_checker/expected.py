@@ -19,7 +19,7 @@ from ..model.workload import END_OF_TIME, STATEFUL, Row, Topology, User, Window,
 from ..reconstruct.buffered_rows import batches, emitted_rows, still_to_come
 from ..reconstruct.lineage import INFINITE
 from ..reconstruct.lineages import Lineages
-from ..reconstruct.replay import Replay
+from ..reconstruct.replay import Replay, Scale
 from ..semantics.classes import FOLLOWING
 from ..semantics.event_time import Clock, splits_before
 from ..semantics.semantics import Entry, machine
@@ -51,8 +51,10 @@ class Expected:
         by_applies: bool,
         drained: frozenset[int] = frozenset(),
         layouts: Mapping[int, Topology] | None = None,
+        scale: Scale | None = None,
     ) -> None:
         self._layouts = layouts
+        self._scale = scale
         self._workload = workload
         self._topology = topology
         self._lineages = lineages
@@ -75,7 +77,7 @@ class Expected:
     def replay(self) -> Replay:
         """The replay of the applied records."""
         if self._replay is None:
-            self._replay = Replay(self._workload, self._topology, self._lineages, self._layouts)
+            self._replay = Replay(self._workload, self._topology, self._lineages, self._layouts, self._scale)
         return self._replay
 
     def rows(self) -> dict[int, list[Row]]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from ..model.upgrade import Upgrade, types_after, uids_after
 from ..model.workload import Topology, Workload
 from .commands import Commands
 
@@ -39,6 +40,31 @@ def layouts(topology: Topology, jobs: Iterable[int], commands: Commands) -> dict
             answer = resume.issued.parallelism
             topology = rescaled(topology, {name: answer[name] for name in topology.parallelism if name in answer})
         found[job] = topology
+    return found
+
+
+def uids(jobs: Iterable[int], commands: Commands) -> dict[int, dict[str, str]]:
+    """The uids of each job's operators, without those that are the operators' names: the previous job's, and those that
+    the resume command gave."""
+    found: dict[int, dict[str, str]] = {}
+    now: dict[str, str] = {}
+    for job in sorted(jobs):
+        resume = commands.resume_of(job)
+        if resume is not None and isinstance(resume.issued.upgrade, Upgrade):
+            now = uids_after(now, resume.issued.upgrade)
+        found[job] = now
+    return found
+
+
+def state_types(jobs: Iterable[int], commands: Commands) -> dict[int, dict[str, str]]:
+    """The types of the states of each job's sums, without those that are whole: as the uids."""
+    found: dict[int, dict[str, str]] = {}
+    now: dict[str, str] = {}
+    for job in sorted(jobs):
+        resume = commands.resume_of(job)
+        if resume is not None and isinstance(resume.issued.upgrade, Upgrade):
+            now = types_after(now, resume.issued.upgrade)
+        found[job] = now
     return found
 
 

@@ -25,7 +25,7 @@ replay therefore gives the receivers the rows of the later attempt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -51,7 +51,7 @@ from ..model.workload import (
 )
 from ..semantics.broadcast import rules_in, with_rules
 from ..semantics.classes import rebalances
-from ..semantics.semantics import Entry, Machine, machine
+from ..semantics.semantics import Entry, Machine, machine, scaled
 from ..semantics.timed import TimedMachine, redistributed, timed_machine
 from ..semantics.user_functions import is_by_key, user_nodes
 from ..semantics.windows import Emitted, Timer
@@ -98,6 +98,10 @@ _COPIES = (1 << COPY_BITS) - 1
 _Held = TypeVar("_Held")
 
 
+Scale = Callable[[str, int], int]
+"""from a node and a job to the parts of a whole in which the node's state is kept there"""
+
+
 class Strange(msgspec.Struct, frozen=True, kw_only=True):
     """A record that was applied although its sender never emitted it (with `again`: emitted it less often)."""
 
@@ -112,9 +116,16 @@ class Replay:
     """The runs of a history; each is replayed once, when it is first needed."""
 
     def __init__(
-        self, workload: Workload, topology: Topology, lineages: Lineages, layouts: Mapping[int, Topology] | None = None
+        self,
+        workload: Workload,
+        topology: Topology,
+        lineages: Lineages,
+        layouts: Mapping[int, Topology] | None = None,
+        scale: Scale | None = None,
     ) -> None:
-        """`topology` is the widest one; `layouts` has the topology of each job, if jobs were rescaled."""
+        """`topology` is the widest one; `layouts` has the topology of each job, if jobs were rescaled; `scale` says in
+        how many parts of a whole a node keeps its state in a job, if some state was retyped."""
+        self._scale: Scale = scale or (lambda node, job: 1)
         self.strange: list[Strange] = []
         self._topology = topology
         self._layouts = layouts or {}
@@ -235,7 +246,7 @@ class Replay:
         if node is not None and isinstance(node.operator, (User, Window)):
             self._take_at(run, replayed, node.operator)
             return
-        worker = machine(node.operator) if node else Machine()
+        worker = machine(node.operator, self._scale(run.operator, run.job)) if node else Machine()
         worker.load(self._restored_entries(run))
         copying = node is not None and isinstance(node.operator, FlatMap)
         senders = [_Sender(self, run, name) for name in run.inputs]
@@ -306,6 +317,14 @@ class Replay:
         return owner_of_key(key, self._layouts[run.job], run.operator) == run.subtask
 
     def _restored_entries(self, run: TaskRun) -> list[Entry]:
+        """The entries with which a run begins, of the type that its job keeps."""
+        entries, before = self._entries_before(run), self._lineages.parent(run.task, run.attempt)
+        if not before:
+            return entries
+        there = self._scale(run.operator, self._lineages.completed[before[1]].job)
+        return scaled(entries, self._scale(run.operator, run.job), there)
+
+    def _entries_before(self, run: TaskRun) -> list[Entry]:
         before = self._lineages.parent(run.task, run.attempt)
         if before and self._is_rescaled(run, before[1]):
             if run.operator in self._broadcast:

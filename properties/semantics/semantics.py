@@ -97,14 +97,15 @@ class _Count(Machine):
 
 
 class _Sum(Machine):
-    def __init__(self) -> None:
+    def __init__(self, scale: int = 1) -> None:
+        self.scale = scale
         self.sums: dict[int | None, tuple[int | None, int]] = {}
 
     def take(self, row: Row, side: int) -> Iterable[Row]:
         key, value, tag, _ = row
         total, tags = self.sums.get(key, (None, 0))
         if value is not None:
-            total = value if total is None else total + value
+            total = value * self.scale if total is None else total + value * self.scale
         tags += tag
         self.sums[key] = (total, tags)
         return ((key, total, tags, 0),)
@@ -270,8 +271,18 @@ class _SignedJoin(_Join):
         ]
 
 
-def machine(operator: AnyOperator) -> Machine:
-    """A fresh machine, with empty state, for an operator; `timed` has the machines of windows."""
+def scaled(entries: list[Entry], scale: int, before: int) -> list[Entry]:
+    """Entries of sums in parts of a whole, as another job keeps them."""
+    if scale == before:
+        return entries
+    return [(side, key, None if a is None else a * scale // before, b) for side, key, a, b in entries]
+
+
+def machine(operator: AnyOperator, scale: int = 1) -> Machine:
+    """A fresh machine, with empty state, for an operator; `timed` has the machines of windows.
+
+    `scale`: in how many parts of a whole a sum keeps and emits its sums.
+    """
     match operator:
         case Map():
             return _Map(operator)
@@ -286,7 +297,7 @@ def machine(operator: AnyOperator) -> Machine:
         case Count():
             return _Count(operator)
         case Sum():
-            return _Sum()
+            return _Sum(scale)
         case Greater():
             return _Greater()
         case Dedup():

@@ -17,6 +17,7 @@ from .tables import OracleJob
 
 LIMIT = (1 << 63) - 1
 NO_APPLIES: Mapping[str, Sequence[int]] = {}
+NO_SCALES: Mapping[str, int] = {}
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,13 +42,17 @@ def problem(job: OracleJob) -> str:
     splits = len(list(job.workload.splits()))
     if any(len(cut.positions) != splits for cut in job.cuts):
         return f"a cut does not have one position for each of the {splits} splits"
-    return beyond_64_bits(job.workload, {name: [one.lineage for one in taken] for name, taken in job.applies.items()})
+    lineages = {name: [one.lineage for one in taken] for name, taken in job.applies.items()}
+    return beyond_64_bits(job.workload, lineages, {name: max(scales) for name, scales in job.scales.items()})
 
 
-def beyond_64_bits(workload: Workload, applies: Mapping[str, Sequence[int]] = NO_APPLIES) -> str:
+def beyond_64_bits(
+    workload: Workload, applies: Mapping[str, Sequence[int]] = NO_APPLIES, scales: Mapping[str, int] = NO_SCALES
+) -> str:
     """Where a workload's numbers may leave 64 bits, in one phrase; empty if they cannot.
 
     `applies`: if rows follow the applied records, by node the lineage of each record taken, repeated ones included.
+    `scales`: in how many parts of a whole sums are.
     """
     bounds: dict[str, Bound] = {}
     for source in workload.inputs:
@@ -62,6 +67,7 @@ def beyond_64_bits(workload: Workload, applies: Mapping[str, Sequence[int]] = NO
         inputs = [bounds[name] for name in node.inputs]
         taken = Counter(applies.get(node.name, ()))
         bound = _after(node.operator, inputs, max(taken.values()) if taken else None)
+        bound = msgspec.structs.replace(bound, value=bound.value * scales.get(node.name, 1))
         if max(bound.key, bound.value, bound.tag) > LIMIT:
             return f"numbers may leave 64 bits at {node.name}"
         bounds[node.name] = bound

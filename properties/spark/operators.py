@@ -5,7 +5,8 @@ parameters `step.p1`, `step.p2` and `step.p3`.  The entry of a *keyed* operator 
 expressions over the rows of one key, in order.  The plan provides these columns:
 
 - `n`: the row's number within its key, from 1; `before`: the value of the previous row;
-- `sum_value` and `sum_tag`: the sums up to and including this row;
+- `sum_value` and `sum_tag`: the sums up to and including this row; `scale`: in how many parts of a whole a sum emits
+  them (its state is scaled cut by cut, in `oracle`);
 - `sign`, for signed operators, and up to and including this row `net` (the sum of signs)
   and `net_value` (the sum of values times sign, where NULL is 0);
 - `pair`, for a join: one row of the other side;
@@ -108,7 +109,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "tally": Keyed(value="n", tag="0L", tag2="0L", a="n"),
     "count": Keyed(value="n", tag="0L", tag2="0L", a="n"),
     "count-tagged": Keyed(value="n", a="n"),
-    "sum": Keyed(value="sum_value", tag="sum_tag", tag2="0L", a="sum_value", b="sum_tag"),
+    "sum": Keyed(value="sum_value * scale", tag="sum_tag", tag2="0L", a="sum_value", b="sum_tag"),
     "greater": Keyed(emits="before is null or value > before", a="value"),
     "dedup": Keyed(emits="n = 1", value="0L", tag="0L", tag2="0L", a="0L"),
     "dedup-row": Keyed(emits="n = 1", a="0L"),

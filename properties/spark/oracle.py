@@ -234,8 +234,17 @@ def _collected(batch: Batch, rows: pa.Table, states: pa.Table) -> list[Expected]
     for stream, first, until, *entry in zip(*(states[name].to_pylist() for name in columns), strict=True):
         end = len(batch.jobs[jobs[stream]].cuts) if until is None else until
         held = Held(node=batch.streams[stream].name, entry=tuple(entry), first=first, end=end)
-        found[jobs[stream]][1].append(held)
+        scales = batch.jobs[jobs[stream]].scales.get(held.node)
+        found[jobs[stream]][1].extend([held] if scales is None else _scaled(held, scales))
     return [
         Expected(cuts=tuple(cut.name for cut in job.cuts), rows=tuple(expected), held=tuple(held))
         for job, (expected, held) in zip(batch.jobs, found, strict=True)
     ]
+
+
+def _scaled(held: Held, scales: Sequence[int]) -> Iterator[Held]:
+    """An entry of a sum that was retyped, as each cut has it."""
+    side, key, total, tags = held.entry
+    for cut in range(held.first, held.end):
+        scaled = None if total is None else total * scales[cut]
+        yield Held(node=held.node, entry=(side, key, scaled, tags), first=cut, end=cut + 1)

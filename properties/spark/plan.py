@@ -55,7 +55,7 @@ class Plan:
 
     def round(self) -> str:
         """The rows that the keyed nodes of one depth emit, and the state that they hold."""
-        rows = f"({self.applied((*_READER, 'lane'), 'or not traced')})" if self.traced else self.rows_view
+        rows = f"({self.applied((*_READER, 'lane', 'scale'), 'or not traced')})" if self.traced else self.rows_view
         return self.counted(self.steps(self.emitted(self.window(rows)), "then"))
 
     def windowed(self) -> str:
@@ -154,6 +154,7 @@ class Plan:
             "ts": "coalesce(to_moment, ts)",
             "lane": "to_lane",
             "wm": "to_wm",
+            "scale": "coalesce(to_scale, 1L)",
         }
         return (
             f"select {self.kept((*more, *_LINEAGE), columns)} from {self.rows_view} left join {APPLIES}\n"
@@ -179,6 +180,7 @@ class Plan:
         learnt = f"collect_list(if(kind = {self.model}, value, null)) {so_far}"
         other = ", ".join(name for name in ("value", "tag", "epoch", "place", "origin", "attempt") if name in self.row)
         columns = [
+            *(() if self.traced else ("1L as scale",)),
             f"row_number() over ({key}) as n",
             f"lead(epoch) over ({key}) as next_epoch",
             f"lag(value) over ({key}) as before",

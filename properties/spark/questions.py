@@ -141,7 +141,13 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     window = case.window
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
     job = OracleJob(
-        id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.lineage.tip, advances=advances
+        id=name,
+        workload=case.workload,
+        cuts=cuts,
+        applies=applies,
+        tip=case.lineage.tip,
+        advances=advances,
+        scales={node: tuple(_scale(case, node, cut.name) for cut in cuts) for node in case.retyped},
     )
     found = {number: case.expected.rows().get(number, []) for number in _asked(case)} if rows else {}
     states = {number: _states(case, number, applied=True) for number in _asked(case) if number != INFINITE}
@@ -172,7 +178,15 @@ def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders)
                     watermark=times[count] if received else 0,
                     moment=times[count] + 1 if clocked else None,
                     made_by=made_by if made_by != run.attempt else None,
+                    scale=case.scale(reader, run.job) if reader in case.retyped else 1,
                 )
+
+
+def _scale(case: Case, node: str, cut: int) -> int:
+    """In how many parts of a whole a sum's state is at a cut: of the job that took the checkpoint, or of the last."""
+    completed = case.lineages.completed.get(cut)
+    job = completed.job if completed is not None else max(case.state_types)
+    return case.scale(node, job)
 
 
 def _off_lineage(case: Case, name: str, number: int) -> Question:

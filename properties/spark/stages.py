@@ -265,6 +265,7 @@ APPLY = {
     "to_lane": pa.int32(),
     "to_wm": pa.int64(),
     "to_moment": pa.int64(),
+    "to_scale": pa.int64(),
 }
 """The application, by the attempt `to_attempt`, of a row that the attempt `to_maker` made.
 
@@ -289,7 +290,8 @@ def applies_table(batch: Batch) -> pa.Table:
     columns: tuple[list[int | bool | None], ...] = tuple([] for _ in APPLY)
     for number, name, job in batch.traced_readers():
         seen: dict[tuple[int, int, int, int], int] = {}
-        for place, (origin, epoch, attempt, lineage, lane, watermark, moment, made_by) in enumerate(job.applies[name]):
+        for place, one in enumerate(job.applies[name]):
+            origin, epoch, attempt, lineage, lane, watermark, moment, made_by, scale = one
             maker = attempt if made_by is None else made_by
             nth = seen[lineage, maker, lane, origin] = seen.get((lineage, maker, lane, origin), 0) + 1
             row = (
@@ -305,6 +307,7 @@ def applies_table(batch: Batch) -> pa.Table:
                 lane,
                 watermark,
                 moment,
+                scale,
             )
             for column, value in zip(columns, row, strict=True):
                 column.append(value)

@@ -38,6 +38,8 @@ class Apply(NamedTuple):
     """for operators in processing time: when the record was taken; it replaces the event time"""
     made_by: int | None = None
     """the attempt that made the row, if it is not the one that took it: the row was in flight at a checkpoint"""
+    scale: int = 1
+    """in how many parts of a whole a sum emits what it makes of the record"""
 
 
 class Advance(NamedTuple):
@@ -78,7 +80,7 @@ class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
     on repeats: the applications of each lineage, in order for each key.  A node that is
     not in `applies` takes its rows by epoch, split and offset.  `tip` is the attempt
     with which the run's lineage ends.  `advances` belong to the applications of a
-    window: its rows depend on both.
+    window: its rows depend on both.  A sum with `scales` is in `applies`.
     """
 
     id: str
@@ -87,6 +89,8 @@ class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
     applies: dict[str, tuple[Apply, ...]] = {}
     tip: int = 0
     advances: dict[str, tuple[Advance, ...]] = {}
+    scales: dict[str, tuple[int, ...]] = {}
+    """by sum whose state is retyped in a later job: by cut, in how many parts of a whole its state is"""
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from ..invariants.parts.incompatible import undescribed
+from ..model.upgrade import SCALES
 from ..model.verdict import Holds, Verdict, Violated
 from ..model.workload import User
 from ..quick_checker.case import Case
@@ -98,7 +99,7 @@ def nothing_asked(case: Case) -> str:
     """Why there is no question about a case at all; empty if there may be one."""
     if case.workload.query:
         return GIVEN
-    if beyond_64_bits(case.workload):
+    if beyond_64_bits(case.workload, scales={name: max(SCALES.values()) for name in case.retyped}):
         return TOO_LARGE
     if case.is_black_box:
         return "" if case.from_outside.follows_input else UNSEEN

@@ -30,6 +30,7 @@ from . import (
     state,
     state_files,
     storing,
+    upgrades,
 )
 from .registry import Defect
 
@@ -39,6 +40,7 @@ GROUPS = (
     deletions,
     claims,
     forks,
+    upgrades,
     recovery,
     state,
     state_files,

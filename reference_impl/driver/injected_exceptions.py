@@ -107,6 +107,9 @@ class Raising(Operator):
     def resume(self, state: TaskState) -> None:
         self._inner.resume(state)
 
+    def migrate(self) -> None:
+        self._inner.migrate()
+
 
 class ExceptionInjection:
     """Makes a task's user function raise on its next record: once, or each time that this record comes."""

@@ -29,6 +29,7 @@ SIMULATED = {
     "D11": "loaded state differs",
     "D14": "loaded state differs",
     "D16": "loaded state differs",
+    "D17": "job failed",
     "E01": "snapshot missing",
     "E03": "file left",
     "E04": "unexplained failure",
@@ -144,6 +145,10 @@ SIMULATED = {
     "P32": "file missing",
     "P33": "file left",
     "P34": "in-flight data discarded",
+    "P41": "begun though it does not fit",
+    "P42": "job failed",
+    "P43": "loaded state differs",
+    "P44": "loaded state differs",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ....faults.plan import COMMON_KINDS, AnyTrigger, AtPoint, AtRest, AtTime
+from ....properties.model.upgrade import Upgrade
 from ...scenario.actions import ACTIONS, KIND_OF, NONE
 from ...scenario.checks import CLAIM_MODES
 from ...scenario.forecast import Forecast
@@ -39,6 +40,7 @@ _SEQUENCES: tuple[tuple[str, ...], ...] = (
     ("savepoint", "cancel", "resume oldest"),
     ("stop", "resume claim"),
     ("cancel", "resume no-claim"),
+    ("stop", "resume upgraded"),
     ("fork",),
 )
 _KNOWN = {NONE, *(action for actions in _SEQUENCES for action in actions)}
@@ -129,6 +131,10 @@ def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, 
             return DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
         case "resume":
             which, again = action.rpartition(" ")[2], AtTime(at_us=1_000)
+            if which == "upgraded":
+                name = choices.pick(target.layout.operators or target.layout.tasks).rpartition("-")[0]
+                uid = f"{name}-as-2"
+                return Resume(trigger=again, snapshot=LAST, upgrade=Upgrade(renamed={name: uid}, moves={name: uid}))
             if which in CLAIM_MODES:
                 return Resume(trigger=again, claim_mode=which)
             return Resume(trigger=again, snapshot=LAST if which == "named" else which)

@@ -38,6 +38,7 @@ _ALL = Capabilities(
     operators=frozenset(OPERATORS),
     resumes_older=True,
     claims_snapshots=True,
+    upgrades=True,
 )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ....faults import plan
@@ -112,7 +113,7 @@ def _commands(choices: Choices, target: Forecast, user: Scenario) -> tuple[AnyCo
     found: list[AnyCommand] = []
     there = _layout(user)
     for command in user.commands:
-        plain = replace(command, parallelism={}, inserted={}) if isinstance(command, Resume) else command
+        plain = replace(command, parallelism={}, inserted={}, upgrade=UNSET) if isinstance(command, Resume) else command
         found.append(_at_home(choices, target, plain, there))
     if found and isinstance(found[-1], Resume) and choices.percent(25):
         found.pop()

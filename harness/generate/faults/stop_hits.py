@@ -14,6 +14,7 @@ from ....faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, kind
 from ...scenario.forecast import Forecast, forecast
 from ...scenario.layout import topologies_of
 from ...scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario
+from ...scenario.upgrades import is_refused
 from ..choices import Choices
 from ..coverage.target_groups import UPSETTING
 from .draw_faults import draw_fault, possible
@@ -40,7 +41,7 @@ def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: boo
         target = target or forecast(scenario.workload, scenario.topology, scenario.engine)
         if isinstance(command, Cancel):
             found.append(_amid_cancel(choices, scenario, target, number, real_time))
-        elif isinstance(command, Resume) and command.inserted:
+        elif is_refused(command):
             found.extend(_amid_refusal(choices, scenario, number))
         else:
             found.append(_amid_resume(choices, scenario, number))
@@ -49,7 +50,7 @@ def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: boo
 
 
 def _percent(command: AnyCommand, real_time: bool) -> int:
-    if isinstance(command, Resume) and command.inserted:
+    if is_refused(command):
         return 0 if real_time else INCOMPATIBLE_PERCENT
     if isinstance(command, Resume):
         return RESUMES_PERCENT
@@ -108,7 +109,7 @@ def _as_one_comes_up(choices: Choices, scenario: Scenario, number: int, target: 
     """At a step of a task's start in the job's first attempt, if no earlier attempt failed."""
     task = choices.pick(target.layout.tasks)
     point = choices.pick(("state-loaded", "task-deployed", "task-running"))
-    ran = sum(isinstance(one, Resume) and not one.inserted for one in scenario.commands[:number])
+    ran = sum(isinstance(one, Resume) and not is_refused(one) for one in scenario.commands[:number])
     ran += point != "state-loaded"  # the first job loads no state
     failed = choices.between(0, _upsets(scenario))
     trigger = AtPoint(point=point, occurrence=1 + ran + failed, task=task, side=choices.pick(("after", "before")))

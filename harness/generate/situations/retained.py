@@ -13,6 +13,7 @@ from ..deletions import death_amid_a_deletion, deletions
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_time
 from ..stage import Frame, stage_of
+from ..upgrading import with_upgrades
 from . import extras
 
 
@@ -119,9 +120,38 @@ def referred(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("referred", commands=commands)
 
 
+def upgraded(choices: Choices, frame: Frame) -> Scenario:
+    """A job is stopped with a savepoint, and the next one has other uids, or sums of another type.  A task or the
+    coordinator may die in it, before its first checkpoint or behind it."""
+    recipe = frame.recipe(
+        most_records=60,
+        least_records=20,
+        least_operators=1,
+        most_operators=2,
+        parallelism=(1, 2, 2, 3),
+        splits=(1, 2, 3),
+    )
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(4, 9), memory_percent=6)
+    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick((1, 2)), pooled_ids=False)
+    target = stage.target
+    asked, pause_us = at_some_time(choices, target, share=(25, 60)), choices.pick((1_000, 0))
+    commands: tuple[AnyCommand, ...] = (StopWithSavepoint(trigger=asked), Resume(trigger=AtTime(at_us=pause_us)))
+    faults: tuple[AnyFault, ...] = ()
+    if choices.percent(75):
+        soon = AtTime(at_us=asked.at_us + pause_us + target.checkpoint_us * choices.pick((1, 2, 4, 6)) // 2 + 3_000)
+        death: AnyFault = KillCoordinator(trigger=soon) if choices.percent(25) else extras.kill(choices, target)
+        faults = (replace(death, trigger=soon),)
+    scenario = stage.scenario("upgraded", faults=faults[: frame.max_faults], commands=commands)
+    if not frame.knows_upgrades:
+        return scenario
+    return with_upgrades(choices, scenario, percent=100, takes_sums=frame.takes_sums)
+
+
 HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {
     "deleted": deleted,
     "claimed": claimed,
     "referred": referred,
+    "upgraded": upgraded,
 }
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"retained": retained}

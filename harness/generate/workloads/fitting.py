@@ -27,6 +27,7 @@ from ...scenario.model import (
     format_of,
 )
 from ...scenario.model import kind_of as command_kind
+from ...scenario.upgrades import is_refused, upgrade_of
 from ...subject.abilities import VOCABULARIES
 from ...subject.port import Capabilities
 from ..engines import promise, promising
@@ -43,12 +44,12 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
     if not all(source.bounded for source in workload.inputs):
         engine = replace(engine, checkpoints_after_finish=True)  # else unbounded jobs stop committing
     commands = tuple(
-        _known(command, capabilities)
+        _known(command, capabilities, engine)
         for command in scenario.commands
         if command_kind(command) in capabilities.commands
         and (not isinstance(command, Fork) or engine.snapshot_store == "files" or capabilities.forks_memory)
         and not (
-            _is_incompatible(command) and (not capabilities.refuses_incompatible or engine.guarantee == "at-most-once")
+            is_refused(command) and (not _takes_refusals(command, capabilities) or engine.guarantee == "at-most-once")
         )
     )
     return replace(
@@ -163,14 +164,14 @@ def _with_names_that_are_there(commands: tuple[AnyCommand, ...]) -> Iterator[Any
             yield replace(one, snapshot="oldest")
 
 
-def _is_incompatible(command: AnyCommand) -> bool:
-    """Whether the command requests a job that must be refused."""
-    return isinstance(command, Resume) and bool(command.inserted)
+def _takes_refusals(command: AnyCommand, capabilities: Capabilities) -> bool:
+    """Whether the subject knows commands such as this one, which request a job that must be refused."""
+    return capabilities.upgrades if upgrade_of(command) is not None else capabilities.refuses_incompatible
 
 
-def _known(command: AnyCommand, capabilities: Capabilities) -> AnyCommand:
-    """The command without a parallelism, a format, a claim, or another snapshot than the newest, that the subject
-    lacks."""
+def _known(command: AnyCommand, capabilities: Capabilities, engine: Engine) -> AnyCommand:
+    """The command without a parallelism, a format, a claim, an upgrade, or another snapshot than the newest, that the
+    subject lacks."""
     if not capabilities.rescales and isinstance(command, Resume | Fork):
         command = replace(command, parallelism={})
     if not capabilities.resumes_older and isinstance(command, Resume):
@@ -179,4 +180,6 @@ def _known(command: AnyCommand, capabilities: Capabilities) -> AnyCommand:
         command = replace(command, claim_mode="by-kind")
     if not capabilities.forks_by_reference and isinstance(command, Fork):
         command = replace(command, by_reference=False)
+    if isinstance(command, Resume) and not (capabilities.upgrades and engine.guarantee != "at-most-once"):
+        command = replace(command, upgrade=UNSET)
     return command if format_of(command) in ("", *capabilities.snapshot_formats) else replace(command, format=UNSET)

@@ -15,7 +15,8 @@ from typing import Protocol
 
 import msgspec
 
-from ....properties.model.history import Completed, History
+from ....properties.model.history import CommandIssued, Completed, History
+from ....properties.model.upgrade import Upgrade
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from ....reference_impl.core.vocabulary.ids import AttemptId, Handle
@@ -184,6 +185,7 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
                 " which rows are still owed; begin from what `replay --snapshots` or a saved run has left"
             )
         _demand_fitting(before[0], scenario, folder)
+        _demand_no_upgrade(before[1], folder)
         _demand_same(directory, record, before[1])
         older = [one for at, one in directory.records.items() if at < number]
         try:
@@ -202,6 +204,16 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
     _demand_layout(before[0], scenario, folder)
     past = past_of(_without_names(before[0], scenario), history, number, scenario, gone)
     return Beginning(scenario=scenario, past=past, stores=stores)
+
+
+def _demand_no_upgrade(before: History, folder: Path) -> None:
+    """Raise UsageError if the operators of the run before have other uids than their names: a new run does not know
+    them."""
+    if any(isinstance(one, CommandIssued) and isinstance(one.upgrade, Upgrade) for one in before.journal):
+        raise UsageError(
+            f"the run that {folder} is of has upgraded its job, and a new run does not know the uids of the operators;"
+            " begin from a snapshot of a run without an upgrade"
+        )
 
 
 def _demand_fitting(before: Scenario, scenario: Scenario, folder: Path) -> None:

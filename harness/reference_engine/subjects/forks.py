@@ -25,10 +25,11 @@ from ....reference_impl.simulated.world import World
 from ...scenario.layout import topologies_of
 from ...scenario.model import Fork, Scenario
 from ...scenario.snapshots import named
+from ...scenario.upgrades import types_of, uids_of
 from .cutting import answers, up_to, written_before
 from .recorder import Recorder
 from .residue import residue_of
-from .translation import dated_inputs, identity, job_graph, logs
+from .translation import dated_inputs, identity, job_graph, logs, retyped
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -53,10 +54,15 @@ class Forks:
         self._settings = settings
         self._begun: list[Begun] = []
         self._graphs = {
-            (number, job): job_graph(scenario.workload, rescaled(topology, command.parallelism), scenario.engine)
+            (number, job): retyped(
+                job_graph(scenario.workload, rescaled(topology, command.parallelism), scenario.engine).upgraded(uids),
+                types,
+            )
             for number, command in enumerate(scenario.commands)
             if isinstance(command, Fork)
-            for job, topology in enumerate(topologies_of(scenario), 1)
+            for job, (topology, uids, types) in enumerate(
+                zip(topologies_of(scenario), uids_of(scenario), types_of(scenario), strict=True), 1
+            )
         }
         """by command, and by the job that took the snapshot"""
 

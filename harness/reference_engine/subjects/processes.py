@@ -82,6 +82,7 @@ class ProcessesSubject(Continued):
             resumes_older=True,
             claims_snapshots=True,
             forks_by_reference=True,
+            upgrades=True,
             refuses_incompatible=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),

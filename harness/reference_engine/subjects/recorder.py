@@ -13,6 +13,7 @@ import msgspec
 
 from ....faults.plan import KINDS
 from ....properties.model import history as h
+from ....properties.model.upgrade import Upgrade
 from ....properties.model.words import plural
 from ....properties.model.workload import SINK
 from ....reference_impl import observed as o
@@ -298,6 +299,11 @@ class Recorder:
         entry.format = event.format
         entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
         entry.checkpoint, entry.claimed = event.snapshot, event.claimed
+        if event.upgrade is not None:
+            mapping, retyped = event.upgrade.mapping, event.upgrade.retyped
+            entry.upgrade = Upgrade(
+                renamed=event.upgrade.renamed, retyped=retyped, moves=mapping.moves, converts=mapping.converts
+            )
         self.history.journal.append(entry)
 
     def _command_returned(self, event: o.CommandReturned) -> None:

@@ -88,6 +88,7 @@ CAPABILITIES = Capabilities(
     rescales=True,
     resumes_older=True,
     claims_snapshots=True,
+    upgrades=True,
     forks_by_reference=True,
     forks_memory=True,
     refuses_incompatible=True,

@@ -22,9 +22,11 @@ from ....reference_impl.core.operators import broadcast, bursts, folding, holdin
 from ....reference_impl.core.operators import operators as engine
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import CheckpointId
+from ....reference_impl.core.vocabulary.upgrades import HUNDREDTHS, StateMapping, Upgrade
 from ....reference_impl.driver.settings import Settings
 from ...scenario.bounds import LIMIT_STEPS
 from ...scenario.model import Engine, Resume, Scenario
+from ...scenario.upgrades import upgrade_of
 from ...subject.port import ScenarioRefused
 from ..functions.operators import shares_state, user_operator
 
@@ -94,8 +96,30 @@ def job_graphs(scenario: Scenario, before: int = 0) -> tuple[JobGraph, ...]:
         if isinstance(command, Resume):
             parallelism = _with_committers(command.parallelism, scenario.engine)
             graph = graph.rescaled(parallelism) if parallelism else graph
+            upgrade = _upgrade(command)
+            graph = retyped(graph.upgraded(upgrade.renamed), upgrade.retyped) if upgrade is not None else graph
             graphs.append(_with_inserted(graph, command.inserted) if command.inserted else graph)
+            if upgrade is not None:
+                graphs[-1] = graphs[-1].taking_over(upgrade.mapping)
     return tuple(graphs)
+
+
+def retyped(graph: JobGraph, types: Mapping[str, str]) -> JobGraph:
+    """The graph with sums whose state has another type."""
+    if not types:
+        return graph
+    specs = [
+        msgspec.structs.replace(spec, build=summing(types[spec.name]), state_type=types[spec.name])
+        if spec.name in types
+        else spec
+        for spec in graph.operators
+    ]
+    return JobGraph(tuple(specs), graph.key_groups, graph.mapping)
+
+
+def summing(state_type: str) -> Callable[[], engine.Operator]:
+    """A factory of sums whose state has this type."""
+    return lambda: engine.Sum(engine.IN_HUNDREDTHS if state_type == HUNDREDTHS else 1)
 
 
 def _with_inserted(graph: JobGraph, inserted: Mapping[str, str]) -> JobGraph:
@@ -345,4 +369,14 @@ def resume_issued(number: int, command: Resume, snapshot: CheckpointId | None, c
         dict(command.inserted),
         snapshot,
         claimed=claimed,
+        upgrade=_upgrade(command),
     )
+
+
+def _upgrade(command: Resume) -> Upgrade | None:
+    """What a resume changes in the job; None if nothing."""
+    changed = upgrade_of(command)
+    if changed is None:
+        return None
+    mapping = StateMapping(moves=changed.moves, converts=changed.converts)
+    return Upgrade(renamed=changed.renamed, retyped=changed.retyped, mapping=mapping)

@@ -6,6 +6,12 @@ its error must name both operators.  Before any other operator a new operator ma
 empty.  But then the job is not the one that the workload describes, and its expected
 rows are unknown.
 
+A user may also give an operator another uid, under which its states are held from then on
+(SNAP-5), or let a sum keep a state of another type.  The states in the snapshot are then
+found, and converted, by the mapping that the user gives with it.  A job whose mapping lacks an
+operator must not begin, nor one that would take over such states from a snapshot that is no
+savepoint.  Its error must name the operators.
+
 The command has the operators that the user added.  The store's record has the operators
 that the snapshot counts as finished.  The job reports whether an attempt began, and why
 the job ended.
@@ -13,7 +19,10 @@ the job ended.
 
 from __future__ import annotations
 
+import msgspec
+
 from ...model.history import JobEnded
+from ...model.upgrade import CONVERSION, Upgrade
 from ...model.verdict import Unknown, Violated
 from ...model.words import journal_until
 from ...quick_checker.case import Case
@@ -31,6 +40,44 @@ def begun_before_finished(case: Case) -> Violated | None:
                 )
                 return _violated(case, "begun though it does not fit", message, start.restores, start.order)
     return None
+
+
+def begun_unmapped(case: Case) -> Violated | None:
+    """A job that began from another job's snapshot, although operators could not find their states there."""
+    if not any(case.uids.values()) and not case.is_retyped:
+        return None
+    for start in case.lineages.starts.values():
+        lost = unmapped(case, start.job, start.restores)
+        if lost:
+            message = (
+                f"job {start.job} began with checkpoint {start.restores}, in which the states of {', '.join(lost)} are"
+                " held under other uids or as other types; no mapping moves or converts them, or it is no savepoint"
+            )
+            return _violated(case, "begun though it does not fit", message, start.restores, start.order)
+    return None
+
+
+def unmapped(case: Case, job: int, checkpoint: int | None) -> tuple[str, ...]:
+    """The operators of a job that cannot take over their states from another job's snapshot: they have other uids or
+    types than there, and the mapping does not say so, or the snapshot is no savepoint.  Those without a move come
+    first: without these the others are not to be named."""
+    completed, uids = case.lineages.completed.get(checkpoint or 0), case.uids
+    if completed is None or completed.job == job or not (any(uids.values()) or case.is_retyped):
+        return ()
+    before, now = uids.get(completed.job, {}), uids.get(job, {})
+    changed = {name: (before.get(name, name), now.get(name, name)) for name in {**before, **now}}
+    resume = case.commands.resume_of(job)
+    upgrade = resume.issued.upgrade if resume is not None else msgspec.UNSET
+    given = upgrade if isinstance(upgrade, Upgrade) else Upgrade()
+    unmoved = tuple(name for name, (old, new) in changed.items() if old != new and given.moves.get(old) != new)
+    types, retyped = case.state_types.get(completed.job, {}), case.state_types.get(job, {})
+    other = [name for name in {**types, **retyped} if types.get(name) != retyped.get(name)]
+    unconverted = tuple(
+        name for name in other if name not in retyped or given.converts.get(before.get(name, name)) != CONVERSION
+    )
+    if unmoved or unconverted or completed.savepoint:
+        return unmoved or unconverted
+    return tuple(dict.fromkeys([*(name for name, (old, new) in changed.items() if old != new), *other]))
 
 
 def undescribed(case: Case) -> Unknown | None:
@@ -57,10 +104,13 @@ def neither_begun_nor_refused(case: Case) -> Violated | None:
 def refused_by_name(case: Case, ended: JobEnded) -> bool:
     """Whether a job failed because of an operator that its snapshot does not have, and its cause names this operator.
 
-    If the new operator stands before one that had finished, the cause has to name both.
+    If the new operator stands before one that had finished, the cause has to name both; and of operators that do not
+    find their states, all.
     """
     if not _is_incompatible(case, ended.job):
         return False
+    if lost := unmapped(case, ended.job, _snapshot(case, ended.job)):
+        return all(ended.why.blames(name) for name in lost)
     brought, finished = _brought(case, ended.job), finished_before(case, ended.job)
     pairs = {name: behind for name, behind in brought.items() if behind in finished} or {name: name for name in brought}
     return any(ended.why.blames(name) and ended.why.blames(behind) for name, behind in pairs.items())
@@ -86,8 +136,10 @@ def _brought(case: Case, job: int) -> dict[str, str]:
 
 
 def _is_incompatible(case: Case, job: int) -> bool:
-    """Whether a job has operators that are not in the snapshot with which it was to begin."""
-    return bool(_brought(case, job)) and _snapshot(case, job) is not None
+    """Whether a job has operators that are not in the snapshot with which it was to begin, or do not find their states
+    there."""
+    checkpoint = _snapshot(case, job)
+    return (bool(_brought(case, job)) and checkpoint is not None) or bool(unmapped(case, job, checkpoint))
 
 
 def _snapshot(case: Case, job: int) -> int | None:

@@ -27,6 +27,7 @@ from .references import References
 from .state_files import StateFiles
 from .storing import Storing
 from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup
+from .upgrading import Upgrading
 
 
 class Parts:
@@ -64,6 +65,7 @@ class Parts:
         self.failover = Failover()
         self.fencing = Fencing()
         self.restore_choice = RestoreChoice()
+        self.upgrading = Upgrading()
         self.cleanup = Cleanup()
         self.redistribution = Redistribution()
         for name, part in replaced.items():

@@ -164,6 +164,8 @@ class OperatorWork:
         self._restored = state.listed
         mine = [item for item in state.shared if self.operator.keeps(item)]
         self.operator.resume(msgspec.structs.replace(state, shared=mine) if state.shared else state)
+        if self.task.parts.upgrading.migrates(state.declared, self.operator.declared()):
+            self.operator.migrate()
 
     def describe(self, state: TaskState) -> None:
         operator, parts = self.operator, self.task.parts

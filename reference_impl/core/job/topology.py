@@ -10,6 +10,7 @@ import msgspec
 from ..operators.operators import Operator
 from ..vocabulary.errors import InvalidGraph
 from ..vocabulary.ids import Ends, TaskId, task_id
+from ..vocabulary.upgrades import WHOLE, StateMapping
 from .key_groups import key_group as key_group
 from .key_groups import owner as owner
 
@@ -57,6 +58,10 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """it holds a union: at each restore every subtask is offered the items of all (OPS-2)"""
     role: str = "operator"
     """source, operator, two-phase (it commits the rows that it passes on), sink, committer or global-committer"""
+    uid: str = ""
+    """under which snapshots hold its states; its name if empty"""
+    state_type: str = WHOLE
+    """the type of the state that it keeps"""
 
     @property
     def commits(self) -> bool:
@@ -86,6 +91,8 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
         return Ends(self.sender, self.receiver)
 
 
+NO_MAPPING = StateMapping()
+
 OVERTAKEN_EDGES = ("hash", "rebalance")
 OVERTAKEN_ROLES = ("operator", "two-phase", "sink")
 """The roles of operators in front of which barriers may overtake; edges to all others are never unaligned."""
@@ -94,12 +101,17 @@ OVERTAKEN_ROLES = ("operator", "two-phase", "sink")
 class JobGraph:
     """A validated graph: `operators` in topological order.
 
+    `mapping`: how a job of this graph takes over the states in a snapshot of another graph.
+
     Raises InvalidGraph, naming operators, for a cycle, for parts that are not
     connected, or for a forward edge between unequal parallelisms (ABS-18).
     """
 
-    def __init__(self, operators: tuple[OperatorSpec, ...], key_groups: int) -> None:
+    def __init__(
+        self, operators: tuple[OperatorSpec, ...], key_groups: int, mapping: StateMapping = NO_MAPPING
+    ) -> None:
         self.key_groups = key_groups
+        self.mapping = mapping
         self.operators = _sorted(operators)
         _check_connected(self.operators)
         self._by_name = {spec.name: spec for spec in self.operators}
@@ -118,6 +130,16 @@ class JobGraph:
     @cached_property
     def parallelism(self) -> dict[str, int]:
         return {spec.name: spec.parallelism for spec in self.operators}
+
+    @cached_property
+    def uids(self) -> dict[str, str]:
+        """The uids that are not the names of their operators."""
+        return {spec.name: spec.uid for spec in self.operators if spec.uid not in ("", spec.name)}
+
+    @cached_property
+    def state_types(self) -> dict[str, str]:
+        """The types of the states that are not whole."""
+        return {spec.name: spec.state_type for spec in self.operators if spec.state_type != WHOLE}
 
     def overtaken(self, spec: OperatorSpec, may_be: Callable[[str], bool] = OVERTAKEN_EDGES.__contains__) -> bool:
         """Whether barriers may overtake the elements in an operator's inputs (FLIP-76); `may_be` decides it for an
@@ -154,7 +176,16 @@ class JobGraph:
             msgspec.structs.replace(spec, parallelism=parallelism.get(spec.name, spec.parallelism))
             for spec in self.operators
         ]
-        return JobGraph(tuple(specs), self.key_groups)
+        return JobGraph(tuple(specs), self.key_groups, self.mapping)
+
+    def upgraded(self, uids: Mapping[str, str]) -> JobGraph:
+        """The same job with other uids of some operators."""
+        specs = [msgspec.structs.replace(spec, uid=uids.get(spec.name, spec.uid)) for spec in self.operators]
+        return JobGraph(tuple(specs), self.key_groups, self.mapping)
+
+    def taking_over(self, mapping: StateMapping) -> JobGraph:
+        """The same job, taking over the states of other jobs' snapshots by a mapping."""
+        return JobGraph(self.operators, self.key_groups, mapping)
 
     def spec(self, name: str) -> OperatorSpec:
         return self._by_name[name]

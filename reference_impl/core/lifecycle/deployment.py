@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from ..decisions.compatibility import layout_of
 from ..decisions.parts import Parts
+from ..decisions.upgrading import adopted
 from ..extensions.rescaling.rescaled_deployment import deployment_from, with_unions
 from ..extensions.sources.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyCause
+from ..vocabulary.causes import AnyIncompatible
 from ..vocabulary.effects import Effect, SendToTask
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, TaskId
@@ -28,12 +29,21 @@ class Deployment:
         self._graph = graph
         self._overtakes = config.alignment != "aligned"
         self._restore_choice = parts.restore_choice
+        self._upgrading = parts.upgrading
         self._ends = ends
         self._splits = splits
 
-    def refusal(self, restores: CompletedSnapshot | None) -> AnyCause | None:
-        """Why this job cannot restore the snapshot; None if it can."""
-        return self._restore_choice.refusal(self._graph, restores) if restores is not None else None
+    def fitted(
+        self, restores: CompletedSnapshot | None, *, again: bool
+    ) -> tuple[CompletedSnapshot | None, AnyIncompatible | None]:
+        """The snapshot as this job takes it over (`Upgrading`), and why the job cannot; None if it can.  `again`: not
+        in the first attempt of the job, or by another coordinator."""
+        if restores is None:
+            return None, None
+        mapping = self._upgrading.mapping(self._graph.mapping, again=again)
+        refused = self._upgrading.refusal(self._graph, restores, mapping)
+        restores = adopted(self._graph, restores, mapping)
+        return restores, refused or self._restore_choice.refusal(self._graph, restores)
 
     # -- tasks begin -----------------------------------------------------------------
 

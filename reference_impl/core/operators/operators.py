@@ -15,10 +15,13 @@ from ..backends.layouts import PAIR, ROWS, SEEN, SINGLE, UNLISTED, Layout
 from ..decisions.tasks import Copying
 from ..vocabulary.messages import Record
 from ..vocabulary.state import TaskState
+from ..vocabulary.upgrades import HUNDREDTHS, TOTAL
 from .operator_state import Item, Place
 from .timers import Timer, Timers
 
 _COPYING = Copying()
+
+IN_HUNDREDTHS = 100
 
 
 class Operator:
@@ -86,12 +89,15 @@ class Operator:
         return []
 
     def declared(self) -> dict[str, str]:
-        """Of a user function: the kind and type of each state that it declares."""
+        """The kind and type of each state that a user function declares; of a sum the type, if it is not whole."""
         return {}
 
     def resume(self, state: TaskState) -> None:
         """Take over a task's restored state."""
         self.state.restore(state)
+
+    def migrate(self) -> None:
+        """Convert a restored state to the type that this operator keeps."""
 
 
 class Map(Operator):
@@ -157,16 +163,30 @@ class Count(Operator):
 
 
 class Sum(Operator):
-    """A running sum of values, and of tags, by key; NULL until the first value that is not NULL."""
+    """A running sum of values, and of tags, by key; NULL until the first value that is not NULL.
+
+    It is kept, and emitted, in units of 1 / `scale`.
+    """
 
     keyed = True
     layout = PAIR
     rolling = True
 
+    def __init__(self, scale: int = 1) -> None:
+        super().__init__()
+        self._scale = scale
+
+    def declared(self) -> dict[str, str]:
+        return {TOTAL: HUNDREDTHS} if self._scale == IN_HUNDREDTHS else {}
+
+    def migrate(self) -> None:
+        for key, (total, tags) in list(self.state.items()):
+            self.state[key] = (None if total is None else total * self._scale), tags
+
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         total, tags = self.state.get(record.key, (None, 0))
         if record.value is not None:
-            total = record.value + (total or 0)
+            total = record.value * self._scale + (total or 0)
         tags += record.tag
         self.state[record.key] = total, tags
         return (Record(record.key, total, tags, 0, record.origin, record.ts),)

@@ -373,6 +373,8 @@ class Checkpoints:
             logs=tuple(log for logs in pending.logs.values() for log in logs),
             parallelism=self._graph.parallelism,
             key_groups=self._graph.key_groups,
+            uids=self._parts.upgrading.recorded(self._graph),
+            state_types=self._graph.state_types,
             enumerators=enumerators,
             format=pending.format.name if pending.format is not None else CANONICAL,
             files={**pending.files, **last.files},

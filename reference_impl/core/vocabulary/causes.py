@@ -244,7 +244,34 @@ class KeyGroupsChanged(Incompatible):
     now: int
 
 
-AnyIncompatible = StateMissing | FinishedBehindUnfinished | OperatorsAdded | OperatorsRemoved | KeyGroupsChanged
+class OperatorsRenamed(Incompatible):
+    """Their uids have changed, and the mapping does not move their states."""
+
+    unmapped: tuple[tuple[str, str, str], ...]
+    """(operator, its uid in the snapshot, its uid in the job)"""
+
+
+class StatesRetyped(Incompatible):
+    """They keep states of another type, and the mapping does not convert the states."""
+
+    unread: tuple[tuple[str, str, str], ...]
+    """(operator, its uid in the snapshot, the conversion)"""
+
+
+class UpgradedFromCheckpoint(Incompatible):
+    """Their uids or the types of their states have changed, and the snapshot is no savepoint."""
+
+
+AnyIncompatible = (
+    StateMissing
+    | FinishedBehindUnfinished
+    | OperatorsAdded
+    | OperatorsRemoved
+    | KeyGroupsChanged
+    | OperatorsRenamed
+    | StatesRetyped
+    | UpgradedFromCheckpoint
+)
 
 
 class CancelledByUser(Cause):
@@ -362,6 +389,9 @@ AnyCause = (
     | OperatorsAdded
     | OperatorsRemoved
     | KeyGroupsChanged
+    | OperatorsRenamed
+    | StatesRetyped
+    | UpgradedFromCheckpoint
     | CancelledByUser
     | Declined
     | TimedOut
@@ -434,6 +464,18 @@ def _finished_behind_unfinished(cause: FinishedBehindUnfinished) -> str:
     )
 
 
+def _operators_renamed(cause: OperatorsRenamed) -> str:
+    held = ", ".join(f"the state of {name} under the uid {old}" for name, old, _ in cause.unmapped)
+    moves = ", ".join(f"{old} -> {new}" for _, old, new in cause.unmapped)
+    return f"{_holds(cause)} {held}, and the job has another: its mapping needs the moves {moves}"
+
+
+def _states_retyped(cause: StatesRetyped) -> str:
+    converts = ", ".join(f"{uid}: {conversion}" for _, uid, conversion in cause.unread)
+    what = f"{_holds(cause)} states of {_names(cause)} that are of another type than the job's"
+    return f"{what}: its mapping needs the conversions {converts}"
+
+
 _WORDS: dict[type, Callable[[Any], str]] = {
     Killed: lambda one: "it was killed",
     NodeLost: lambda one: "its node was lost",
@@ -476,6 +518,12 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     KeyGroupsChanged: lambda one: (
         f"{_holds(one)} the state of {_names(one) or 'its operators'} by {one.before} key groups, and the job has"
         f" {one.now}"
+    ),
+    OperatorsRenamed: _operators_renamed,
+    StatesRetyped: _states_retyped,
+    UpgradedFromCheckpoint: lambda one: (
+        f"checkpoint {one.checkpoint} is no savepoint, and {_names(one)} cannot have another uid or type than in it:"
+        " resume from a savepoint"
     ),
     CancelledByUser: lambda one: "by its user",
     Declined: lambda one: f"{one.task} declined: {one.detail}",

@@ -238,6 +238,10 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """of each operator, in the job that took it; empty if not recorded"""
     key_groups: int = 0
     """of the job that took it; 0 if not recorded"""
+    uids: dict[str, str] = {}
+    """by operator: under which its states are held, where that is not its name"""
+    state_types: dict[str, str] = {}
+    """by operator: the types of its states, where they are not whole"""
     enumerators: dict[str, EnumeratorState] = {}
     """by source: the states of enumerators (OPS-3)"""
     format: str = CANONICAL

@@ -28,6 +28,7 @@ from cutproof.properties.mutations.tampering import (
     MUTATIONS,
     PROCESSING_TIME_MUTATIONS,
     RULE_MUTATIONS,
+    UPGRADE_MUTATIONS,
     tamperings,
 )
 from cutproof.properties.mutations.transactions import add_sealed_transaction
@@ -70,6 +71,7 @@ ELSEWHERE = (
     | DELETION_MUTATIONS
     | LISTING_MUTATIONS
     | CLAIM_MUTATIONS
+    | UPGRADE_MUTATIONS
 )
 
 

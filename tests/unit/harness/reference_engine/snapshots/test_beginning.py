@@ -22,6 +22,7 @@ from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.scenario.files import write_scenario
 from cutproof.harness.scenario.model import Cancel, Fork, Resume, Scenario, kind_of
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, JobEnded
+from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import Violated
 from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.vocabulary.ids import Handle, TaskId
@@ -125,6 +126,15 @@ def test_a_run_that_began_from_a_snapshot_leaves_its_own(kept: Path, tmp_path: P
     assert [(one.command, one.kind) for one in issued] == [*enumerate(kinds)][len(STOP) :], "the first ones came later"
     code, found, _ = cli("judge", tmp_path / "next" / "run" / "history.json", "--quick")
     assert (code, found["format"]) == (0, "cutproof-judge/1")
+
+
+def test_a_run_that_upgraded_its_job_cannot_be_continued(tmp_path: Path) -> None:
+    """The operators have uids there that no new scenario gives them."""
+    other = {"source": "other"}
+    upgraded = Resume(trigger=AtTime(at_us=100), upgrade=Upgrade(renamed=other, moves=other))
+    left(tmp_path / "kept", SimulatedSubject(), replace(stopped(), commands=(*STOP, upgraded)))
+    with pytest.raises(UsageError, match="has upgraded its job, and a new run does not know the uids"):
+        begun(tmp_path / "kept", SimulatedSubject(), unstopped())
 
 
 def test_a_snapshot_that_a_job_before_did_not_claim_stays(tmp_path: Path) -> None:

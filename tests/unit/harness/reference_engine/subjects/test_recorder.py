@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from cutproof.harness.reference_engine.subjects.recorder import Recorder
@@ -173,7 +174,7 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
                 "checkpoint": None,
                 "parallelism": {},
             }
-            | {"inserted": {}, "claimed": None},
+            | {"inserted": {}, "claimed": None, "upgrade": msgspec.UNSET},
         ),
         (h.CommandReturned, {"command": 5, "checkpoint": 4, "error": "", "cause": None}),
         (

@@ -1,0 +1,117 @@
+"""The upgrades of a scenario's resumes (SNAP-5): what the jobs are called by, and what is wrong with an upgrade."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+import msgspec
+
+from ...properties.model.stages import COMMITTERS
+from ...properties.model.upgrade import CONVERSION, HUNDREDTHS, SCALES, Upgrade, types_after, uids_after
+from ...properties.model.workload import Sum, Workload
+from .model import Command, Resume, Scenario
+
+_UID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+def upgrade_of(command: Command) -> Upgrade | None:
+    """What a resume changes in the job; None for every other command, and if it changes nothing."""
+    if isinstance(command, Resume) and isinstance(command.upgrade, Upgrade):
+        return command.upgrade
+    return None
+
+
+def among(command: Resume, operators: Collection[str]) -> Upgrade | msgspec.UnsetType:
+    """The upgrade of a resume without what it says of operators that are not there."""
+    upgrade = upgrade_of(command)
+    if upgrade is None:
+        return msgspec.UNSET
+    renamed = {name: uid for name, uid in upgrade.renamed.items() if name in operators}
+    gone = {uid for name, uid in upgrade.renamed.items() if name not in operators}
+    moves = {old: new for old, new in upgrade.moves.items() if not {old, new} & gone}
+    retyped = {name: kind for name, kind in upgrade.retyped.items() if name in operators}
+    converts = {uid: how for uid, how in upgrade.converts.items() if uid not in gone and (uid in operators or retyped)}
+    return msgspec.structs.replace(upgrade, renamed=renamed, retyped=retyped, moves=moves, converts=converts)
+
+
+def is_refused(command: Command) -> bool:
+    """Whether a job must be refused if it is resumed like this: it has new operators, or gives uids to which its
+    mapping moves no state, or types to which it converts none."""
+    if isinstance(command, Resume) and command.inserted:
+        return True
+    upgrade = upgrade_of(command)
+    if upgrade is None:
+        return False
+    return any(uid != name and uid not in upgrade.moves.values() for name, uid in upgrade.renamed.items()) or (
+        HUNDREDTHS in upgrade.retyped.values() and not upgrade.converts
+    )
+
+
+def uids_of(scenario: Scenario) -> tuple[Mapping[str, str], ...]:
+    """The uids of the operators in a scenario's jobs, in order; without those that are the operators' names."""
+    found: list[Mapping[str, str]] = [{}]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            upgrade = upgrade_of(command)
+            found.append(uids_after(found[-1], upgrade) if upgrade is not None else found[-1])
+    return tuple(found)
+
+
+def types_of(scenario: Scenario) -> tuple[Mapping[str, str], ...]:
+    """The types of the states of the sums in a scenario's jobs, in order; without those that are whole."""
+    found: list[Mapping[str, str]] = [{}]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            upgrade = upgrade_of(command)
+            found.append(types_after(found[-1], upgrade) if upgrade is not None else found[-1])
+    return tuple(found)
+
+
+def sums(workload: Workload) -> list[str]:
+    """The nodes whose state can have another type: sums that are not signed."""
+    return [node.name for node in workload.nodes if isinstance(node.operator, Sum) and not node.operator.signed]
+
+
+def upgrade_problems(scenario: Scenario) -> Iterator[str]:
+    """What is wrong with the upgrades of a scenario's resumes.
+
+    An operator may have a uid again that it had.  A uid of another operator is never given: its states would be found
+    under the wrong one.
+    """
+    owners = {name: name for name in (*scenario.topology.parallelism, *COMMITTERS)}
+    for index, command in enumerate(scenario.commands):
+        upgrade = upgrade_of(command)
+        if upgrade is not None:
+            yield from (f"command {index} (resume): {problem}" for problem in _problems(scenario, upgrade, owners))
+            owners.update((uid, name) for name, uid in upgrade.renamed.items())
+
+
+def _problems(scenario: Scenario, upgrade: Upgrade, owners: Mapping[str, str]) -> Iterator[str]:
+    if scenario.engine.guarantee == "at-most-once":
+        yield "an at-most-once job restores no snapshot, so an upgrade has no states to find"
+    given: dict[str, str] = {}
+    for name, uid in upgrade.renamed.items():
+        if name not in scenario.topology.parallelism:
+            yield f"upgrade.renamed: there is no operator {name!r}"
+        elif not _UID.fullmatch(uid):
+            yield f"upgrade.renamed: {uid!r} cannot be a uid (letters, digits, - and _)"
+        elif given.setdefault(uid, owners.get(uid, name)) != name:
+            yield f"upgrade.renamed: {name} cannot have the uid {uid!r}, which is or was that of {given[uid]}"
+    for name, kind in upgrade.retyped.items():
+        if name not in sums(scenario.workload):
+            yield f"upgrade.retyped: {name!r} is no sum, or one that takes rows back"
+        elif kind not in SCALES:
+            yield f"upgrade.retyped: {kind!r} is no type of a sum's state; it can be {', '.join(SCALES)}"
+    known = {**owners, **given}
+    for uid, conversion in upgrade.converts.items():
+        if known.get(uid) not in sums(scenario.workload):
+            yield f"upgrade.converts: no sum has or had the uid {uid!r}"
+        elif conversion != CONVERSION:
+            yield f"upgrade.converts: {conversion!r} is no conversion; it can be {CONVERSION}"
+    for old, new in upgrade.moves.items():
+        lost = [uid for uid in (old, new) if uid not in known]
+        if lost:
+            yield f"upgrade.moves: no operator has or had the uid {lost[0]!r}"
+        elif known[old] != known[new]:
+            yield f"upgrade.moves: {old!r} is a uid of {known[old]}, and {new!r} one of {known[new]}"

@@ -1,0 +1,97 @@
+"""Which state each operator of an upgraded job takes over from the snapshot of another job (SNAP-5).
+
+A snapshot holds the states of an operator under the operator's uid.  Where a uid has changed, the user's mapping says
+which state moves to it.  As in Flink without `allowNonRestoredState`, a job is refused if a state would be left over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..job.topology import JobGraph
+from ..vocabulary.causes import AnyIncompatible, OperatorsRenamed, StatesRetyped, UpgradedFromCheckpoint
+from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.ids import operator_of
+from ..vocabulary.upgrades import CONVERSIONS, TOTAL, WHOLE, StateMapping
+from .part import Part
+
+NO_CONVERSION = "none"
+"""stands for the conversion between types that nothing converts"""
+
+
+class Upgrading(Part):
+    """How the states of a snapshot find the operators of a job."""
+
+    def recorded(self, graph: JobGraph) -> dict[str, str]:
+        """The uids under which a snapshot of this job holds its states, by operator; an operator whose uid is its name
+        is left out."""
+        return graph.uids
+
+    def mapping(self, given: StateMapping, *, again: bool) -> StateMapping:
+        """The mapping with which an attempt restores a snapshot: the one that the user gave on submitting the job.
+        `again`: not in the first attempt, or by another coordinator; until the job's first checkpoint the snapshot of
+        the other job is restored then too."""
+        return given
+
+    def refusal(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> AnyIncompatible | None:
+        """Why states of the snapshot cannot find their operators, or not be read by them; None if they can.  Only a
+        savepoint can be restored under other uids, or as states of another type."""
+        changed, retyped = _changed(graph, restores), _retyped(graph, restores)
+        unmapped = tuple((name, old, new) for name, (old, new) in changed.items() if mapping.moves.get(old, old) != new)
+        if unmapped:
+            return OperatorsRenamed(tuple(name for name, _, _ in unmapped), restores.checkpoint, unmapped)
+        uids = restores.uids
+        unread = tuple(
+            (name, uids.get(name, name), f"{old}-to-{new}")
+            for name, (old, new) in retyped.items()
+            if mapping.converts.get(uids.get(name, name)) != CONVERSIONS.get((old, new), NO_CONVERSION)
+        )
+        if unread:
+            return StatesRetyped(tuple(name for name, _, _ in unread), restores.checkpoint, unread)
+        if (changed or retyped) and not restores.savepoint:
+            return UpgradedFromCheckpoint(tuple({**changed, **retyped}), restores.checkpoint)
+        return None
+
+    def migrates(self, stored: Mapping[str, str], now: Mapping[str, str]) -> bool:
+        """Whether a task converts the state that it has restored: if its type is `stored` as another than the operator
+        keeps `now`.  A state that was converted is stored as one of the new type."""
+        return stored.get(TOTAL, WHOLE) != now.get(TOTAL, WHOLE)
+
+
+def adopted(graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+    """The snapshot as a job restores it: without the states that none of its operators takes."""
+    left = [name for name, (old, new) in _changed(graph, restores).items() if mapping.moves.get(old, old) != new]
+    return without(restores, left) if left else restores
+
+
+def _changed(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple[str, str]]:
+    """By operator whose uid is another than in the snapshot: (the uid there, the uid now)."""
+    before, now = restores.uids, graph.uids
+    if before == now:
+        return {}
+    there = restores.parallelism or {operator_of(task): 1 for task in (*restores.handles, *restores.finished)}
+    uids = {name: (before.get(name, name), now.get(name, name)) for name in graph.parallelism if name in there}
+    return {name: pair for name, pair in uids.items() if pair[0] != pair[1]}
+
+
+def _retyped(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple[str, str]]:
+    """By operator whose state has another type than in the snapshot: (the type there, the type now)."""
+    before, now = restores.state_types, graph.state_types
+    if before == now:
+        return {}
+    types = {name: (before.get(name, WHOLE), now.get(name, WHOLE)) for name in graph.parallelism}
+    return {name: pair for name, pair in types.items() if pair[0] != pair[1]}
+
+
+def without(restores: CompletedSnapshot, operators: list[str]) -> CompletedSnapshot:
+    """A snapshot without the states of some operators."""
+    return msgspec.structs.replace(
+        restores,
+        handles={task: handle for task, handle in restores.handles.items() if operator_of(task) not in operators},
+        states={task: state for task, state in restores.states.items() if operator_of(task) not in operators},
+        finished=tuple(task for task in restores.finished if operator_of(task) not in operators),
+        enumerators={name: state for name, state in restores.enumerators.items() if name not in operators},
+        files={task: files for task, files in restores.files.items() if operator_of(task) not in operators},
+    )
