@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...faults.plan import AtTime
 from ...properties.model.upgrade import CONVERSION, HUNDREDTHS, WHOLE, Upgrade
 from ...properties.model.workload import Count, Dedup, Greater, Model, Sum, is_signed
+from ...properties.semantics.classes import class_of
 from ..scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
 from ..scenario.upgrades import sums
 from .choices import Choices
@@ -73,7 +74,10 @@ def _with_a_sum(choices: Choices, scenario: Scenario) -> Scenario:
         return scenario  # an idempotent sink may recognise the rows of others by their keys
     chosen = choices.pick(by_key)
     changed = tuple(replace(one, operator=Sum()) if at == chosen else one for at, one in enumerate(nodes))
-    return replace(scenario, workload=replace(scenario.workload, nodes=changed))
+    workload, topology = replace(scenario.workload, nodes=changed), scenario.topology
+    if class_of(workload, topology) != class_of(scenario.workload, topology):
+        return scenario  # a sum shows in which order its rows came where another operator does not
+    return replace(scenario, workload=workload)
 
 
 def moves_to_the_latest(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
