@@ -111,6 +111,16 @@ def test_a_checkpoint_is_due_once_every_source_has_settled_and_one_after_the_oth
     assert [assigned.next_due() for _ in range(3)] == [ONE, TWO, None]
 
 
+def test_a_request_that_comes_again_is_answered_again_and_brings_no_other_split() -> None:
+    assigned = splits()
+    assigned.on_message(ask(EAST))
+    first = assigned.distribute(SEVEN, ())
+    assigned.on_message(ask(EAST))
+    (again,) = assigned.distribute(SEVEN, ())
+    assert again == first[0]
+    assert again.message == Assign(job=1, attempt=SEVEN, serial=1, splits={0: 0}, answers=1, more=True)
+
+
 def test_a_reader_that_takes_part_in_a_checkpoint_gets_no_other_split_meanwhile() -> None:
     assigned = splits()
     assigned.on_message(ask(EAST))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from cutproof.reference_impl.core.decisions.in_flight import Capture
@@ -137,6 +138,12 @@ def test_a_trigger_says_how_the_barriers_of_its_checkpoint_go(task: Task) -> Non
     assert unaligned.barrier(ONE, NATIVE) == [Send(channel, Barrier(ONE, None, NATIVE)) for channel in (0, 1)]
 
 
+def test_a_trigger_may_say_that_they_overtake_at_once(task: Task) -> None:
+    unaligned = way()
+    unaligned.triggered(msgspec.structs.replace(trigger(1), alignment_timeout_us=0))
+    assert unaligned.barrier(ONE, None) == [Send(0, at_once()), Overtake(at_once(), (1,))]
+
+
 def test_how_a_barrier_goes_is_forgotten_with_those_before_it(task: Task) -> None:
     unaligned = way()
     for checkpoint in (ONE, TWO):
@@ -167,6 +174,13 @@ def test_a_snapshot_waits_for_the_barriers_of_the_other_channels_and_holds_what_
         (ONE, {1: [(1, 10, 0, 0, 1, 0), (2, 20, 0, 0, 2, 0)]})
     ]
     assert unaligned.write_complete(task) == [], "it is written once"
+
+
+def test_a_barrier_that_comes_in_its_turn_completes_it_too(task: Task) -> None:
+    unaligned = way()
+    unaligned.snapshot_taken(ONE, (1,))
+    unaligned.persist_when_complete(ONE, own_state(), task)
+    assert unaligned.on_barrier(Barrier(ONE, None), 1, task)[-1] == Told("written", (ONE,))
 
 
 def test_a_snapshot_whose_barriers_overtake_in_the_outputs_waits_for_what_they_overtook(task: Task) -> None:
