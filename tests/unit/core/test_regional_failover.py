@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -210,6 +211,13 @@ def test_the_lost_are_deployed_once_their_number_is_durable(complete: tuple[Comp
     assert job.life.stage == stage(Starting(restores, A), *A)
     assert job.regional.waiting == A
     assert job.regional.deploy(DeployRegion(four), LAST) == [], "they are deployed once"
+
+
+def test_a_region_reads_on_even_if_the_snapshot_was_to_end_the_job() -> None:
+    stopped = msgspec.structs.replace(snapshot(2), ending=JobEnd.STOP)
+    job = Job(stopped).restarted(*A)
+    orders = [one for one in job.regional.deploy(DeployRegion(AttemptId(4)), LAST) if isinstance(one, SendToTask)]
+    assert [isinstance(one.message, Deploy) and one.message.suspended for one in orders] == [False, False]
 
 
 def test_a_number_of_a_restart_that_became_one_of_all_deploys_nothing() -> None:

@@ -92,10 +92,16 @@ def test_a_job_whose_snapshots_are_gone_fails_unless_it_never_had_one() -> None:
     assert job.listed()[-1] == Told("execution.start", (TakenOver(),))
 
 
-def test_a_job_that_was_to_be_closed_is_closed() -> None:
+def test_a_job_that_was_to_be_closed_is_closed_whatever_became_of_its_snapshots() -> None:
     job = Job()
-    job.records.closure = CLOSURE
-    assert job.listed(complete_snapshot(3)) == [Told("closing.close", (CLOSURE,))]
+    job.records.closure, job.records.had_snapshot = CLOSURE, True
+    closed = [Told("closing.close", (CLOSURE,))]
+    assert job.listed(complete_snapshot(3)) == closed
+    assert job.listed() == closed
+    last = Job(stage=Listing(LISTING_TRIES))
+    last.records.closure = CLOSURE
+    assert last.listed(complete_snapshot(1), unreadable=(2,)) == closed
+    assert not last.completed.knows_all
 
 
 def test_a_record_that_cannot_be_read_is_read_again_so_many_times_and_then_the_job_fails() -> None:

@@ -1,0 +1,49 @@
+"""The in-flight data of one checkpoint: when all of it is known, and when the snapshot may be written."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutproof.reference_impl.core.decisions.in_flight import Recorded
+from cutproof.reference_impl.core.extensions.in_flight_data.in_flight import Recording
+from cutproof.reference_impl.core.vocabulary.state import Snapshot, TaskState, without_keyed_state
+
+A, B = (1, 10, 0, 0, 1, 0), (2, 20, 0, 0, 2, 0)
+
+
+def snapshot() -> Snapshot:
+    return without_keyed_state(TaskState())
+
+
+@pytest.mark.parametrize(
+    ("missing", "is_reported", "is_taken", "is_captured", "is_whole"),
+    [
+        ([], True, True, True, True),
+        ([], True, False, True, False),
+        ([], False, True, False, False),
+        ([2], True, True, False, False),
+    ],
+    ids=["whole", "without the task's own state", "outputs not reported", "a barrier is missing"],
+)
+def test_it_is_whole_with_every_barrier_the_report_of_the_outputs_and_the_tasks_own_state(
+    missing: list[int], *, is_reported: bool, is_taken: bool, is_captured: bool, is_whole: bool
+) -> None:
+    recording = Recording(
+        missing=missing, unsent={} if is_reported else None, snapshot=snapshot() if is_taken else None
+    )
+    assert (recording.is_captured, recording.is_whole) == (is_captured, is_whole)
+
+
+def test_what_is_recorded_so_far_does_not_change_with_what_follows() -> None:
+    recording = Recording(missing=[0, 1], queued={0: [A]})
+    before = recording.recorded
+    recording.queued[0].append(B)
+    recording.missing.remove(1)
+    assert before == Recorded((0, 1), {0: (A,)})
+    assert recording.recorded == Recorded((0,), {0: (A, B)})
+
+
+def test_no_two_recordings_share_what_they_hold() -> None:
+    one, other = Recording(missing=[0]), Recording(missing=[0])
+    one.queued[0], one.replays[0] = [A], [1]
+    assert (other.queued, other.replays, other.spilled) == ({}, {}, {})
