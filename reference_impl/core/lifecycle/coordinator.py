@@ -9,6 +9,7 @@ job comes to its end in `finishing_tasks` or in `closing`, and ends in `job_endi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from ..decisions.parts import Parts
@@ -273,7 +274,7 @@ class Coordinator:
             life=life,
             records=records,
             fail_over=failover.fail_over,
-            when_stored=self._go_on_when_stored,
+            when_stored=partial(_go_on_when_stored, life, failover, closing, ending),
             put_off=self._splits.put_off if self._has_splits else None,
         )
 
@@ -319,13 +320,6 @@ class Coordinator:
         then = self._records.saved(event.version)
         effects: list[Effect] = self._what_follows[type(then)](self, then) if then is not None else []
         return effects
-
-    def _go_on_when_stored(self) -> list[Effect]:
-        """A record is not being stored any more: a restart, the closing or the end of the job may have waited for it,
-        and nothing while all tasks run."""
-        if self._life.all_tasks_run:
-            return []
-        return [*self._failover.resume(), *self._closing.resume(), *self._ending.end_if_settled()]
 
     # -- tasks report ------------------------------------------------------------------
 
@@ -486,3 +480,11 @@ class Coordinator:
             RetryFence: lambda self, timeout: self._closing.fence_again(timeout),
         }
     )
+
+
+def _go_on_when_stored(life: JobLife, failover: Failover, closing: JobClosing, ending: JobEnding) -> list[Effect]:
+    """A record is not being stored any more: a restart, the closing or the end of the job may have waited for it, and
+    nothing while all tasks run."""
+    if life.all_tasks_run:
+        return []
+    return [*failover.resume(), *closing.resume(), *ending.end_if_settled()]
