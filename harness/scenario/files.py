@@ -90,9 +90,9 @@ def text_of(scenario: Scenario) -> str:
     return msgspec.json.format(encode_scenario(scenario), indent=1).decode() + "\n"
 
 
-def write_scenario(path: Path | str, scenario: Scenario) -> None:
+def write_scenario(path: Path | str, scenario: Scenario, *, durable: bool = False) -> None:
     """Write it whole or not at all."""
-    write_whole(Path(path), text_of(scenario).encode())
+    write_whole(Path(path), text_of(scenario).encode(), durable=durable)
 
 
 def read_history(path: Path | str) -> History:
@@ -112,8 +112,8 @@ def read_as(path: Path, decoder: msgspec.json.Decoder[T], expected: str, limit: 
         raise FileError(f"{path}: {error}") from None
 
 
-def write_history(path: Path | str, history: History) -> None:
-    write_whole(Path(path), text_of_history(history))
+def write_history(path: Path | str, history: History, *, durable: bool = False) -> None:
+    write_whole(Path(path), text_of_history(history), durable=durable)
 
 
 def text_of_history(history: History) -> bytes:

@@ -23,7 +23,7 @@ from ....reference_impl.core.vocabulary.ids import AttemptId, Handle
 from ....reference_impl.core.vocabulary.messages import Element
 from ....reference_impl.core.vocabulary.ordering import ordered
 from ....reference_impl.core.vocabulary.state import Ref, TaskState
-from ....reference_impl.processes.disk.durable import Temporaries, unsealed
+from ....reference_impl.processes.disk.durable import Temporaries, sync, unsealed
 from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs, position_in
 from ....reference_impl.processes.disk.logs import DiskLogs
 from ...runtime.exit_codes import HarnessFailed, UsageError, one_line
@@ -144,7 +144,10 @@ def leave(folder: Path, scenario: Scenario, history: History, store: Stores | Pa
             store.write(aside, whole_files=scenario.engine.spill_store == "files")
         (aside / RUN).mkdir()
         write_run(aside / RUN, scenario, history)
+        for path in (*sorted(aside.rglob("*")), aside):
+            sync(path)
         os.rename(aside, folder)
+        sync(folder.absolute().parent)
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise HarnessFailed(f"the snapshots cannot be left in {folder}: {one_line(error)}") from error
@@ -154,8 +157,10 @@ def leave(folder: Path, scenario: Scenario, history: History, store: Stores | Pa
 
 
 def write_run(folder: Path, scenario: Scenario, history: History) -> None:
-    write_scenario(folder / SCENARIO, scenario)
-    write_history(folder / HISTORY, history)
+    """Make the run durable beside its snapshots."""
+    write_scenario(folder / SCENARIO, scenario, durable=True)
+    write_history(folder / HISTORY, history, durable=True)
+    sync(folder.parent)
 
 
 # -- a job begins ---------------------------------------------------------------------------

@@ -21,9 +21,10 @@ from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
 from ....reference_impl.core.vocabulary.ordering import ordered
+from ....reference_impl.driver.ports import NotDeleted
 from ....reference_impl.processes.disk.durable import Temporaries, delete, sealed, sync, unsealed
 from ....reference_impl.processes.disk.files import DiskFiles, position_in
-from ...runtime.exit_codes import UsageError
+from ...runtime.exit_codes import HarnessFailed, UsageError
 from ...runtime.progress import Progress
 from ...scenario.files import text_of_history
 from ...scenario.reading import bytes_of
@@ -112,17 +113,23 @@ class Changing:
         self.directory = Directory(self.root)
 
     def end(self, command: Unfinished) -> tuple[list[str], list[str]]:
-        """Delete those of the noted files that no snapshot needs, then the note; returns the deleted and the kept."""
+        """Delete those of the noted files that no snapshot needs, then the note; returns the deleted and the kept.
+        Raises HarnessFailed if the disk does not delete one: the note stays, and the next command tries again."""
         self.directory.demand_readable()
         records = self.directory.records.values()
         needed = frozenset(name for record in records for name in self.directory.needed(record))
         logs = frozenset(log for record in records for log in record.logs)
         unneeded = [name for name in command.names if name not in needed and _is_name(self.directory.path, name)]
-        deleted = self._files.discard(tuple(unneeded), None)
-        for log in command.logs:
-            if log not in logs and _is_name(self.directory.log, log):
-                shutil.rmtree(self.directory.log(log), ignore_errors=True)
-        self._files.lose_unsynced([TOOL])
+        try:
+            deleted = self._files.discard(tuple(unneeded), None)
+            for log in command.logs:
+                if log not in logs and _has_log(self.directory, log):
+                    shutil.rmtree(self.directory.log(log))
+            self._files.lose_unsynced([TOOL])
+        except (NotDeleted, OSError) as error:
+            raise HarnessFailed(
+                f"{self.root}: a file that no snapshot needs cannot be deleted ({error}); repeat the command"
+            ) from error
         delete(self.root / NOTE)
         sync(self.root)
         return [str(name) for name in deleted], [str(name) for name in command.names if name in needed]

@@ -7,6 +7,7 @@ file counts as its writer; a newer one that needs it *refers to* that snapshot.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -15,7 +16,7 @@ from ....reference_impl.core.vocabulary.events import CompletedSnapshot
 from ....reference_impl.core.vocabulary.formats import CANONICAL, Manifest
 from ....reference_impl.core.vocabulary.ids import Handle
 from ...runtime.progress import Progress
-from .directory import Directory, UnreadableRecord, said
+from .directory import LOGS, Directory, UnreadableRecord, said
 from .recovery import choices
 
 FORMAT = "cutproof-snapshots/1"
@@ -105,7 +106,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: list[ListedSnapshot]
     unreadable: list[UnreadableRecord]
     unneeded_files: int
-    """files that no snapshot needs"""
+    """files that no snapshot needs, those of logs too"""
     unneeded_bytes: int
     unfinished: str | None
     """the command that was interrupted; the next one that changes the directory ends it"""
@@ -245,6 +246,18 @@ class Inventory:
         """The files that no readable record needs."""
         return [name for name in self._directory.files_on_disk if name not in self.needed_by]
 
+    @property
+    def unneeded_logs(self) -> list[Path]:
+        """The files of logs to which no readable record refers."""
+        top = self._directory.root / LOGS
+        needed = {log for record in self._directory.records.values() for log in record.logs}
+        return [path for path in sorted(top.rglob("*")) if path.is_file() if not _names_of(path, top) & needed]
+
+
+def _names_of(path: Path, top: Path) -> set[str]:
+    """The names of the logs in which a file may lie: of all folders above it."""
+    return {folder.as_posix() for folder in path.relative_to(top).parents}
+
 
 def report(
     directory: Directory,
@@ -266,7 +279,8 @@ def report(
             msgspec.structs.replace(one, problems=list(dict.fromkeys((*one.problems, *problems[one.id]))))
             for one in snapshots
         ]
-    unneeded = inventory.unneeded
+    unneeded = [directory.size(name) or 0 for name in inventory.unneeded]
+    unneeded += [path.stat().st_size for path in inventory.unneeded_logs]
     return Report(
         command=command,
         directory=str(directory.root),
@@ -275,7 +289,7 @@ def report(
         snapshots=snapshots,
         unreadable=directory.unreadable,
         unneeded_files=len(unneeded),
-        unneeded_bytes=sum(directory.size(name) or 0 for name in unneeded),
+        unneeded_bytes=sum(unneeded),
         unfinished=unfinished,
         shown=inventory.shown(shown) if shown is not None else None,
         change=change,

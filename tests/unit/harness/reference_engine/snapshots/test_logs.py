@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,3 +129,51 @@ def test_a_move_that_fails_deletes_nothing_that_was_there(kept: Path, monkeypatc
     monkeypatch.undo()
     assert tool("move", kept, number, other)[0] == 0
     assert tool("verify", other)[0] == 0
+
+
+def deletable(kept: Path) -> tuple[int, str]:
+    """A snapshot that may be deleted, and a log that goes with it."""
+    records = Directory(kept).records
+    number, ref = next(one for one in referred(kept) if one[0] != max(records))
+    for other in records:
+        if other != number and ref.log in records[other].logs and other != max(records):
+            assert tool("delete", kept, other)[0] == 0
+    assert all(ref.log not in one.logs for at, one in Directory(kept).records.items() if at != number)
+    return number, ref.log
+
+
+@pytest.mark.parametrize("what", ["a log", "a file"])
+def test_a_delete_that_the_disk_fails_says_so_and_is_repeated(
+    kept: Path, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number, log = deletable(kept)
+    unlink = os.unlink
+
+    def fails(path: Any, *more: Any, **how: Any) -> None:
+        name = os.path.join(os.readlink(f"/proc/self/fd/{how['dir_fd']}"), path) if how.get("dir_fd") else str(path)
+        if log in name if what == "a log" else f"chk-{number}/" in name:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        unlink(path, *more, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", fails)
+        code, found, _ = tool("delete", kept, number)
+    assert code == 4
+    assert f"{kept}: a file that no snapshot needs cannot be deleted" in found["error"]
+    assert found["error"].endswith("repeat the command")
+    listed = tool("list", kept)[1]
+    assert listed["unfinished"] == f"delete {number}"
+    assert number not in [one["id"] for one in listed["snapshots"]]
+    assert listed["unneeded_files"] > 0
+    assert tool("delete", kept, number)[1]["change"]["was_done"] is True
+    assert tool("list", kept)[1]["unneeded_files"] == 0
+    assert not (kept / "logs" / log).exists()
+
+
+def test_the_files_of_a_log_that_no_snapshot_needs_are_counted(kept: Path) -> None:
+    assert tool("list", kept)[1]["unneeded_files"] == 0
+    stray = kept / "logs/job-1/log/op9-0-1/0/00000001"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"12345")
+    found = tool("list", kept)[1]
+    assert (found["unneeded_files"], found["unneeded_bytes"]) == (1, 5)
