@@ -144,6 +144,9 @@ SIMULATED = {
     "P32": "file missing",
     "P33": "file left",
     "P34": "in-flight data discarded",
+    "P35": "copy incomplete",
+    "P36": "copy incomplete",
+    "P37": "copy incomplete",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that

@@ -18,8 +18,10 @@ from ...scenario.model import (
     COMMANDS,
     AnyCommand,
     Cancel,
+    CopySnapshot,
     DeleteSnapshot,
     Fork,
+    MoveSnapshot,
     Resume,
     Savepoint,
     StopWithSavepoint,
@@ -35,11 +37,11 @@ from .target_groups import Pair, SnapshotUse
 _SEQUENCES: tuple[tuple[str, ...], ...] = (
     (),
     ("savepoint", "delete-snapshot", "stop", "resume named"),
-    ("drain", "resume newest"),
+    ("copy-snapshot", "drain", "resume newest"),
     ("savepoint", "cancel", "resume oldest"),
     ("stop", "resume claim"),
     ("cancel", "resume no-claim"),
-    ("fork",),
+    ("move-snapshot", "fork"),
 )
 _KNOWN = {NONE, *(action for actions in _SEQUENCES for action in actions)}
 SEQUENCES: tuple[tuple[str, ...], ...] = (*_SEQUENCES, *((action,) for action in ACTIONS if action not in _KNOWN))
@@ -127,6 +129,12 @@ def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, 
             return Cancel(trigger=end)
         case "delete-snapshot":  # the job would restore a newer one by then
             return DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
+        case "copy-snapshot":
+            return CopySnapshot(
+                trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3)), side="after")
+            )
+        case "move-snapshot":
+            return MoveSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
         case "resume":
             which, again = action.rpartition(" ")[2], AtTime(at_us=1_000)
             if which in CLAIM_MODES:

@@ -136,6 +136,7 @@ class Execution:
             self._life.enter(Listing(stage.tries + 1))
             return [SetTimer(RetryListing(), self._config.retry_us)]
         self._completed.take_over(event.retained)
+        self._completed.copied.update(dict.fromkeys(event.copied))
         if self._closure is not None:
             return self._ending.close(self._closure)
         if self._records.had_snapshot and not event.retained:
