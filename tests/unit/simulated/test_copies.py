@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator
+from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.model import AnyCommand, CopySnapshot, DeleteSnapshot, Fork, MoveSnapshot, Savepoint
@@ -15,6 +15,9 @@ from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import CommandIssued, CommandReturned, CoordinatorUp, History
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Count
+from cutproof.properties.mutations.copies import COPY_MUTATIONS
+from cutproof.properties.mutations.tampering import tamperings
+from cutproof.properties.quick_checker.case import Case
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.defects import parts_for
 from unit.simulated.worlds import job, journal
@@ -161,33 +164,25 @@ def test_snapshots_in_memory_have_no_files_to_copy() -> None:
 # -- what the judges find -------------------------------------------------------------------
 
 
-def tampered(alter: Any) -> dict[str, str]:
-    scenario = job(60, Count(), commands=(COPY, EARLY, MOVE), retained_checkpoints=8, checkpoint_interval_us=1_000)
-    history = Run(scenario, Parts(), False).history()
-    assert violated_in(scenario, history) == {}
-    assert isinstance(judge(scenario.workload, scenario.topology, history).verdicts["progress"], Holds)
-    alter(history.residue)
-    return violated_in(scenario, history)
-
-
-def test_a_file_that_a_copy_lacks_is_found() -> None:
-    assert tampered(lambda residue: residue.copied.pop()) == {"restored-state": "copy incomplete"}
-
-
-def test_a_file_that_belongs_to_no_copy_is_found() -> None:
-    assert tampered(lambda residue: residue.copied.append("job-1/chk-9/op0-0-1")) == {"no-leaks": "file left"}
-
-
-def test_a_copy_that_was_promised_and_is_not_there_is_found() -> None:
-    def alter(residue: Any) -> None:
-        residue.copies, residue.copied = [], []
-
-    assert tampered(alter) == {"progress": "command not obeyed"}
+@pytest.mark.parametrize("mutation", COPY_MUTATIONS)
+def test_lies_about_copies_are_seen(mutation: str) -> None:
+    kill = KillTask(trigger=behind(5), task="op0-0")
+    scenario = job(
+        60, Count(), faults=(kill,), commands=(EARLY, MOVE), retained_checkpoints=8, checkpoint_interval_us=1_000
+    )
+    case = Case(scenario.workload, scenario.topology, Run(scenario, Parts(), False).history())
+    before = judge(scenario.workload, scenario.topology, case.history).verdicts
+    (lie,) = [one for one in tamperings(case) if one.name == mutation]
+    verdicts = judge(scenario.workload, scenario.topology, lie.apply(case.history)).verdicts
+    assert all(isinstance(before[name], Holds) for name in lie.invariants)
+    assert all(isinstance(verdicts[name], Violated) for name in lie.invariants)
 
 
 def test_a_moved_snapshot_that_is_still_retained_is_found() -> None:
-    found = tampered(lambda residue: residue.retained.insert(0, residue.copies[0]))
-    assert found["progress"] == "command not obeyed"
+    scenario = job(60, Count(), commands=(EARLY, MOVE), retained_checkpoints=8, checkpoint_interval_us=1_000)
+    history = Run(scenario, Parts(), False).history()
+    history.residue.retained.insert(0, copied(history)[0][0])
+    assert violated_in(scenario, history)["progress"] == "command not obeyed"
 
 
 @pytest.mark.parametrize(("defect", "wish"), [("P35", MoveSnapshot(trigger=behind(3))), ("P37", COPY)])
