@@ -51,6 +51,8 @@ _POINTS = ("record-applied", "snapshot-taken", "barrier-received", "checkpoint-t
 """where the faults are triggered: every job with checkpoints reaches these points early"""
 _POINT_OF = {"lose-unsynced": "snapshot-taken", "fail-read": "record-applied"}
 """kinds with a point of their own: behind the one a write begins, and the other waits for a restart"""
+SECOND = AtPoint(point="checkpoint-completed", occurrence=2, side="after")
+"""there are several snapshots by then, one of which the job would restore"""
 LAST = "last"
 """the name of the savepoint that a stop takes, and from which a job is resumed by name"""
 
@@ -130,11 +132,9 @@ def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, 
         case "delete-snapshot":  # the job would restore a newer one by then
             return DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
         case "copy-snapshot":
-            return CopySnapshot(
-                trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3)), side="after")
-            )
+            return CopySnapshot(trigger=SECOND)
         case "move-snapshot":
-            return MoveSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
+            return MoveSnapshot(trigger=SECOND)
         case "resume":
             which, again = action.rpartition(" ")[2], AtTime(at_us=1_000)
             if which in CLAIM_MODES:
