@@ -29,6 +29,8 @@ POINTS: dict[str, str] = {
     "completion-notified": "a task is notified that a checkpoint is complete",
     "snapshot-deleted": "the record of a complete snapshot is deleted, since it is subsumed or its user wishes it",
     "file-deleted": "the coordinator deletes a file of a snapshot",
+    "file-copied": "the coordinator copies a file of a snapshot for a user",
+    "snapshot-copied": "the record of a snapshot is copied for a user, with which the copy is complete",
     # recovery
     "task-deployed": "a task of a new attempt comes up",
     "state-loaded": "a task has read the snapshot it restores",
@@ -50,6 +52,9 @@ STATE_POINTS: tuple[str, ...] = ("memtable-flushed", "files-compacted")
 DELETION_POINTS: tuple[str, ...] = ("snapshot-deleted", "file-deleted")
 """Points that only a job reaches whose snapshots are in files."""
 
+COPY_POINTS: tuple[str, ...] = ("file-copied", "snapshot-copied")
+"""Points that only a job reaches of which a user has a snapshot copied or moved."""
+
 COORDINATOR_POINTS: tuple[str, ...] = (
     "checkpoint-triggered",
     "checkpoint-acknowledged",
@@ -57,6 +62,8 @@ COORDINATOR_POINTS: tuple[str, ...] = (
     "checkpoint-aborted",
     "snapshot-deleted",
     "file-deleted",
+    "file-copied",
+    "snapshot-copied",
     "savepoint-requested",
 )
 """Points that belong to no task: a trigger at one of them names none."""

@@ -143,6 +143,8 @@ def sentence(entry: Timed) -> str:
         "transaction-aborted": "has its transaction aborted",
         "snapshot-deleted": "deletes the record of a snapshot",
         "file-deleted": "deletes a file of a snapshot",
+        "file-copied": "copies a file of a snapshot",
+        "snapshot-copied": "copies the record of a snapshot",
         "savepoint-requested": "receives the request for a savepoint",
         "attempt-started": f"deploys attempt {entry.attempt}"
         + (f" from checkpoint{number}" if number else " from the beginning"),

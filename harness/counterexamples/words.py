@@ -12,8 +12,10 @@ from ..scenario.layout import never_unaligned
 from ..scenario.model import (
     AnyCommand,
     Cancel,
+    CopySnapshot,
     DeleteSnapshot,
     Fork,
+    MoveSnapshot,
     Perturbation,
     Resume,
     Savepoint,
@@ -139,9 +141,12 @@ def command_in_words(command: AnyCommand) -> str:
             return f"the job is stopped with {_savepoint(command, name)}{' and drained' if drain else ''}"
         case Cancel():
             return "the job is cancelled"
+        case CopySnapshot(snapshot=snapshot):
+            return f"{_which(snapshot)} is to be copied"
+        case MoveSnapshot(snapshot=snapshot):
+            return f"{_which(snapshot)} is to be moved"
         case DeleteSnapshot(snapshot=snapshot):
-            which = f"the {snapshot} snapshot" if snapshot in ("newest", "oldest") else f"the savepoint {snapshot}"
-            return f"{which} is to be deleted"
+            return f"{_which(snapshot)} is to be deleted"
         case Resume(inserted=inserted) if inserted:
             new = ", ".join(f"{name} before {behind}" for name, behind in inserted.items())
             return f"the job is started again{_from(command.snapshot)} with new operators: {new}"
@@ -155,6 +160,10 @@ def command_in_words(command: AnyCommand) -> str:
         case Fork():
             how = f"{_from(command.snapshot)}{_widths(command.parallelism)}{_shares(command)}"
             return f"another job is started beside{how}"
+
+
+def _which(snapshot: str) -> str:
+    return f"the {snapshot} snapshot" if snapshot in ("newest", "oldest") else f"the savepoint {snapshot}"
 
 
 def _shares(fork: Fork) -> str:

@@ -60,6 +60,9 @@ TAKES: dict[str, Can] = {
     ),
     "deleted": lambda can: can.guarantees != {"at-most-once"} and {"savepoint", "delete-snapshot"} <= can.commands,
     "claimed": lambda can: can.guarantees != {"at-most-once"} and _resumes(can) and can.claims_snapshots,
+    "copied": lambda can: (
+        can.guarantees != {"at-most-once"} and {"savepoint", "copy-snapshot", "move-snapshot"} <= can.commands
+    ),
     "referred": lambda can: can.guarantees != {"at-most-once"} and can.forks_by_reference and "fork" in can.commands,
     "upgraded": lambda can: (
         can.guarantees != {"at-most-once"} and can.upgrades and {"stop-with-savepoint", "resume"} <= can.commands

@@ -107,6 +107,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is None or "delete-snapshot" in self.capabilities.commands
 
     @property
+    def knows_copies(self) -> bool:
+        return self.capabilities is None or {"copy-snapshot", "move-snapshot"} <= self.capabilities.commands
+
+    @property
     def knows_formats(self) -> bool:
         return self.capabilities is None or len(self.capabilities.snapshot_formats) > 1
 

@@ -23,6 +23,7 @@ from ..subject.needs import demand_given, lacks
 from ..subject.port import Capabilities
 from .admission import admitted
 from .choices import Choices, FromBytes, built
+from .copies import with_copies
 from .coverage.target_rounds import aims_at_snapshots, number_of_group
 from .coverage.target_scenarios import TARGETS
 from .deletions import with_deletions
@@ -242,6 +243,7 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
         scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
         scenario = with_deletions(choices, scenario, most) if frame.knows_deletions else scenario
+        scenario = with_copies(choices.apart("copies"), scenario, most) if frame.knows_copies else scenario
         if frame.knows_file_faults:
             apart = choices.apart("file faults")
             scenario = with_file_faults(apart, scenario, most, real_time=frame.real_time)

@@ -23,9 +23,11 @@ from .bounds import HOUR_US, PARALLELISM_LIMIT, size_problems, work_problems
 from .layout import Layout, layout_of, topologies_of
 from .model import (
     AnyCommand,
-    DeleteSnapshot,
+    CopySnapshot,
     Engine,
     Fork,
+    MoveSnapshot,
+    OfASnapshot,
     Perturbation,
     Resume,
     Savepoint,
@@ -157,7 +159,9 @@ def _snapshot(command: AnyCommand, scenario: Scenario) -> Iterator[str]:
             yield f"another savepoint has the name {command.name!r} too"
     elif isinstance(command, Resume) and command.snapshot != "newest" and scenario.engine.pooled_ids:
         yield "engine.pooled_ids: the store knows the last transaction of an id alone, and fits the newest snapshot"
-    elif isinstance(command, DeleteSnapshot | Resume | Fork):
+    elif isinstance(command, OfASnapshot | Resume | Fork):
+        if isinstance(command, CopySnapshot | MoveSnapshot) and scenario.engine.snapshot_store == "memory":
+            yield "snapshots in memory have no files to copy"
         words = ANY_SNAPSHOT if isinstance(command, Fork) else ANY_SNAPSHOT[1:]
         if command.snapshot not in words and command.snapshot not in saved:
             yield f"snapshot is {command.snapshot!r}; it can be {', '.join(words)}, or the name of a savepoint"

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from ...properties.model.history import (
+    OF_A_SNAPSHOT,
     AttemptRunning,
     AttemptStarted,
     Channel,
@@ -499,7 +500,7 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
         if isinstance(entry, JobEnded) and entry.status not in ENDS:
             yield f"{where}.status: {entry.status!r} is none of {', '.join(ENDS)}"
         if isinstance(entry, CommandIssued):
-            kinds = ("savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume")
+            kinds = ("savepoint", "stop-with-savepoint", "cancel", *OF_A_SNAPSHOT, "resume")
             if entry.kind not in kinds:
                 yield f"{where}.kind: {entry.kind!r} is none of {', '.join(kinds)}"
             if entry.claimed is not None and entry.kind != "resume":

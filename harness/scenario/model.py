@@ -142,6 +142,20 @@ class DeleteSnapshot(Command, kw_only=True, tag="delete-snapshot"):
     """the newest, the oldest, or a savepoint by its name"""
 
 
+class CopySnapshot(Command, kw_only=True, tag="copy-snapshot"):
+    """Copy a retained snapshot into a directory of the user's own, with all files that it needs."""
+
+    snapshot: str = "newest"
+    """the newest, the oldest, or a savepoint by its name"""
+
+
+class MoveSnapshot(Command, kw_only=True, tag="move-snapshot"):
+    """Copy a retained snapshot as above, and delete it; refused if the job would restore it after a failure."""
+
+    snapshot: str = "oldest"
+    """the newest, the oldest, or a savepoint by its name"""
+
+
 class Resume(Command, kw_only=True, tag="resume"):
     """Start the job again once it has ended, from one of its retained snapshots, whether a savepoint or not.
 
@@ -184,7 +198,9 @@ class Fork(Command, kw_only=True, tag="fork"):
     no more, the other keeps"""
 
 
-AnyCommand = Savepoint | StopWithSavepoint | Cancel | DeleteSnapshot | Resume | Fork
+OfASnapshot = DeleteSnapshot | CopySnapshot | MoveSnapshot
+"""the commands about a snapshot of a running job"""
+AnyCommand = Savepoint | StopWithSavepoint | Cancel | DeleteSnapshot | CopySnapshot | MoveSnapshot | Resume | Fork
 
 COMMANDS: dict[str, type[Command]] = {str(kind.__struct_config__.tag): kind for kind in AnyCommand.__args__}
 """Every command kind by its name."""

@@ -21,7 +21,7 @@ from typing import TypeVar
 import msgspec
 
 from ...faults.plan import KINDS, AtPoint, kind_of
-from ...faults.points import DELETION_POINTS, POINTS, STATE_POINTS
+from ...faults.points import COPY_POINTS, DELETION_POINTS, POINTS, STATE_POINTS
 from ...properties.model.history import FaultFired, History, JobEnded
 from ...reports.model import Coverage, Impossible, SnapshotCoverage
 from ...reports.nights.counts import CountTable, table_of
@@ -56,6 +56,10 @@ barrier overtakes; the barrier overtakes after a timeout; each of these in turn;
 
 ENDINGS: tuple[str, ...] = ("finished", "drained", "stopped", "cancelled", "failed")
 """the ways in which a job ends, as in `JobEnded`"""
+
+COVERED: tuple[str, ...] = tuple(point for point in POINTS if point not in COPY_POINTS)
+"""the points of the targets: those that any job may reach.  Only a user who has a snapshot copied makes a job reach the
+others, and the snapshot targets have that command"""
 
 CHECKPOINT_POINTS: frozenset[str] = frozenset(
     {
@@ -154,7 +158,7 @@ def all_targets(faults: Iterable[str] = tuple(KINDS)) -> Iterator[CoverageTarget
     kinds = [kind for kind in KINDS if kind in set(faults)]
     for alignment in MODES:
         for ending in ENDINGS:
-            for point in POINTS:
+            for point in COVERED:
                 for fault in kinds:
                     yield CoverageTarget(alignment=alignment, ending=ending, point=point, fault=fault)
 
@@ -221,7 +225,7 @@ def _target_of(scenario: Scenario, number: int, alignment: str, ending: str) -> 
     if number >= len(scenario.faults) or alignment not in MODES or ending not in ENDINGS:
         return None
     fault = scenario.faults[number]
-    if not isinstance(fault.trigger, AtPoint) or fault.trigger.point not in POINTS:
+    if not isinstance(fault.trigger, AtPoint) or fault.trigger.point not in COVERED:
         return None
     return CoverageTarget(alignment=alignment, ending=ending, point=fault.trigger.point, fault=kind_of(fault))
 
@@ -357,7 +361,7 @@ def _words_at(row: str, fault: str) -> str:
         return ""
     if first in SNAPSHOT_FORMATS and second in STATE_BACKENDS and third in ACTIONS:
         return in_words(SnapshotTarget(format=first, backend=second, action=third, fault=fault))
-    if first in MODES and second in ENDINGS and third in POINTS:
+    if first in MODES and second in ENDINGS and third in COVERED:
         return in_words(CoverageTarget(alignment=first, ending=second, point=third, fault=fault))
     return ""
 

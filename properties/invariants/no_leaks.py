@@ -2,7 +2,8 @@
 
 A running sink subtask has at most one open transaction, an ended job has none.  No
 transaction of a dead attempt remains unless an actor will end it.  Each file in the
-snapshot store belongs to a retained snapshot, or to one in progress.  For each log of a
+snapshot store belongs to a retained snapshot, or to one in progress.  Each file in the directory of a user belongs to a
+copy there.  For each log of a
 persistent channel, a retained snapshot refers to the log, or a task still writes it.
 Of the snapshots that are the engine's own, no more are retained than it keeps (see `claims`).
 What the engine lists to its user is what the store has (see `listings`).
@@ -45,7 +46,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, entry_in_words, journal_until, row_in_words
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
-from .parts.claims import not_subsumed
+from .parts.claims import files_of, not_subsumed
 from .parts.listings import wrongly_listed
 
 
@@ -180,7 +181,24 @@ class _Leftovers:
                 tasks=(entry.task,) if entry is not None else (),
                 events=tuple(entries[-LIMIT:]),
             )
-        return None
+        return self._copied()
+
+    def _copied(self) -> Violated | None:
+        """A file in the directory of a user that belongs to no copy.  A coordinator that dies while it copies leaves
+        some, and the next one deletes them; but not if the job ends before."""
+        copies, copied = self.residue.copies, self.residue.copied
+        if not isinstance(copies, list) or not isinstance(copied, list):
+            return None
+        entries = [one for one in self.case.history.completed if one.checkpoint in copies]
+        reached = {name for entry in entries for _, name in files_of(self.case, entry)}
+        left = next((name for name in copied if name not in reached), None)
+        if left is None:
+            return None
+        return Violated(
+            difference="file left",
+            message=f"the file {left} remains in the directory of the copies, and belongs to none of them",
+            events=journal_until(self.case.history, None),
+        )
 
     def logs(self) -> Violated | None:
         """A log of a persistent channel that no retained snapshot refers to, and to which no task appends."""

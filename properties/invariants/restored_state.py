@@ -18,8 +18,8 @@ these positions.  A job that is incompatible with its snapshot does not begin (s
 and so are the elements to which it refers in logs of persistent channels.  A savepoint is
 retained until its user has it deleted, or has a job claim it.  A snapshot that a job was
 resumed from and did not claim is retained too, and the job needs none of its files (see
-`claims`).  Nobody can have the snapshot deleted that an attempt would begin with (see
-`deletions`).
+`claims`).  A copy that its user has of a snapshot is complete.  Nobody can have the
+snapshot deleted that an attempt would begin with (see `deletions`).
 
 The store has the snapshot, the task reports the loaded state, and its program order has
 the reads.  Exercised by each task that loaded a state that was not empty.
@@ -109,6 +109,23 @@ def _file_missing(case: Case) -> Violated | None:
                 return Violated(
                     difference="file missing",
                     message=f"checkpoint {entry.checkpoint} is retained, and its file {name} is missing",
+                    checkpoint=entry.checkpoint,
+                    tasks=(task,),
+                    events=journal_until(case.history, None),
+                )
+    return _copy_incomplete(case)
+
+
+def _copy_incomplete(case: Case) -> Violated | None:
+    """A copy of a snapshot in its user's directory that cannot be restored: one of its files is not there."""
+    residue = case.history.residue
+    copies, there = (set(one) if isinstance(one, list) else set() for one in (residue.copies, residue.copied))
+    for entry in case.history.completed:
+        for task, name in files_of(case, entry) if entry.checkpoint in copies else ():
+            if name not in there:
+                return Violated(
+                    difference="copy incomplete",
+                    message=f"the copy of checkpoint {entry.checkpoint} has no file {name}",
                     checkpoint=entry.checkpoint,
                     tasks=(task,),
                     events=journal_until(case.history, None),

@@ -67,6 +67,11 @@ class Channel(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 FORMAT = "cutproof-history/1"
+REMOVING = ("delete-snapshot", "move-snapshot")
+"""the commands that take a snapshot away from a running job"""
+COPYING = ("copy-snapshot", "move-snapshot")
+"""the commands that copy it for a user"""
+OF_A_SNAPSHOT = ("delete-snapshot", "copy-snapshot", "move-snapshot")
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -355,8 +360,9 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
 
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
-    """`kind`: savepoint, stop-with-savepoint, cancel, delete-snapshot or resume.  `format`: of the snapshot, empty for
-    the job's own.  For a delete-snapshot: `checkpoint` is the snapshot that is to be deleted.
+    """`kind`: savepoint, stop-with-savepoint, cancel, resume, or one of `OF_A_SNAPSHOT`; of these `checkpoint` is the
+    snapshot.  `format`: of the snapshot, empty for the job's own.
+
     For a resume: `checkpoint` is the snapshot that the user names, None for the newest; `parallelism` has the operators
     whose number of subtasks changes; `inserted` the new operators, each with the one in front of which it stands;
     `claimed`: whether the job claims the snapshot (True) or leaves it to its user (False), None if nothing was said;
@@ -445,6 +451,10 @@ class Residue(Entry, kw_only=True, omit_defaults=False):
     """what the engine answers to a user who asks for its snapshots"""
     sizes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     """in the snapshot store: the bytes of each file; with a listing"""
+    copies: list[int] | msgspec.UnsetType = msgspec.UNSET
+    """the snapshots that a record in their user's directory calls complete copies; absent if none was asked for"""
+    copied: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """the files in that directory, each under the handle of the one that was copied"""
     logs: list[str] = []
     """of persistent channels"""
     live_sinks: int = 0  # sink subtasks alive at the end

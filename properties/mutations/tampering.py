@@ -38,6 +38,7 @@ from .committers import (
     publish_in_halves,
     reopen_two_phase_transaction,
 )
+from .copies import COPY_MUTATIONS
 from .cuts_and_records import (
     Alteration,
     Mutation,
@@ -404,6 +405,7 @@ MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     **COMPATIBILITY_MUTATIONS,
     **FORK_MUTATIONS,
     **DELETION_MUTATIONS,
+    **COPY_MUTATIONS,
     **LISTING_MUTATIONS,
     **CLAIM_MUTATIONS,
     **UPGRADE_MUTATIONS,

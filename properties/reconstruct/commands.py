@@ -19,6 +19,8 @@ from functools import cached_property
 import msgspec
 
 from ..model.history import (
+    COPYING,
+    REMOVING,
     AttemptStarted,
     CheckpointTriggered,
     CommandIssued,
@@ -126,8 +128,8 @@ class Commands:
 
     @cached_property
     def deletions(self) -> list[Asked]:
-        """The commands to delete a snapshot."""
-        return [one for one in self.asked if one.issued.kind == "delete-snapshot"]
+        """The commands that take a snapshot away: to delete it, and to move it."""
+        return [one for one in self.asked if one.issued.kind in REMOVING]
 
     def may_be_deleted(self, checkpoint: int) -> bool:
         """Whether a user wished that a snapshot be deleted, and was not told that it is not."""
@@ -242,7 +244,8 @@ class Commands:
         return next(self._outstanding(), None)
 
     def _outstanding(self) -> Iterator[Violated]:
-        over, retained = {end.job for end in self.ends}, self._history.residue.retained
+        over, residue = {end.job for end in self.ends}, self._history.residue
+        retained, copies = residue.retained, residue.copies if isinstance(residue.copies, list) else []
         for one in self.asked:
             kind = one.issued.kind
             if one.answer is None:
@@ -251,8 +254,11 @@ class Commands:
                 yield self._violated(
                     "command not obeyed", f"the command {kind} succeeded, and the job is still running", None
                 )
-            elif one.succeeded and kind == "delete-snapshot" and one.issued.checkpoint in retained:
+            elif one.succeeded and kind in REMOVING and one.issued.checkpoint in retained:
                 message = f"the command {kind} succeeded, and checkpoint {one.issued.checkpoint} is still retained"
+                yield self._violated("command not obeyed", message, None, one.issued.checkpoint)
+            elif one.succeeded and kind in COPYING and one.issued.checkpoint not in copies:
+                message = f"the command {kind} succeeded, and there is no copy of checkpoint {one.issued.checkpoint}"
                 yield self._violated("command not obeyed", message, None, one.issued.checkpoint)
             elif one.succeeded and kind == "resume" and one.job is None:
                 yield self._violated("command not obeyed", "the command resume succeeded, and no job began", None)

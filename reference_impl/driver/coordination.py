@@ -9,6 +9,7 @@ from ..core.job.config import Config
 from ..core.vocabulary.causes import raised
 from ..core.vocabulary.effects import (
     ClearLogs,
+    CopyFiles,
     Discard,
     Effect,
     EndJob,
@@ -18,6 +19,7 @@ from ..core.vocabulary.effects import (
     SendToTask,
     SetTimer,
     Store,
+    StoreCopy,
     Sweep,
     Transact,
 )
@@ -158,6 +160,8 @@ class CoordinatorRunner:
         Store: lambda self, effect: self.world.records.store(self, effect),
         Discard: lambda self, effect: self.world.records.discard(self, effect),
         Sweep: lambda self, effect: self.world.records.sweep(self, effect),
+        CopyFiles: lambda self, effect: self.world.records.copy(self, effect),
+        StoreCopy: lambda self, effect: self.world.records.store_copy(self, effect),
         ClearLogs: lambda self, effect: self.world.spills.clear(effect),
         ListSnapshots: lambda self, effect: self.world.records.list_snapshots(self),
         SetTimer: lambda self, effect: self._timers.set(effect),

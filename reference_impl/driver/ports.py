@@ -153,6 +153,23 @@ class Files(Protocol):
     def handles(self) -> list[Handle]:
         """Every snapshot in the store."""
 
+    # -- copies in a directory of the user --
+
+    def copy(self, handle: Handle) -> None:
+        """Copy a file durably, all of it or nothing; a file that is missing is not copied."""
+
+    def has_copy(self, handle: Handle) -> bool:
+        """Whether the directory of the user has this file."""
+
+    def store_copy(self, snapshot: CompletedSnapshot) -> None:
+        """Make the record of a copied snapshot durable."""
+
+    def copied(self) -> tuple[CompletedSnapshot, ...]:
+        """The snapshots that have a record there, oldest first."""
+
+    def keep_copies(self, handles: Sequence[Handle]) -> None:
+        """Delete every file there but these."""
+
 
 class SpillStore(Protocol):
     """The logs of persistent channels: elements by number, durable only once they are flushed.

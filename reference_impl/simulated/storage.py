@@ -6,6 +6,8 @@ survives every failure.  A torn write leaves half a file under its final name, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ..core.backends.stored import Loaded, read_snapshot
@@ -43,6 +45,8 @@ class SnapshotFiles:
         self.records: dict[CheckpointId, bytes] = {}
         self.written = 0
         """how many files tasks have written, torn and deleted ones included"""
+        self.copies: dict[Handle, bytes] = {}
+        self.copied_records: dict[CheckpointId, bytes] = {}
         self.sharing: Sharing | None = None
         """with jobs that were forked by reference"""
 
@@ -119,6 +123,26 @@ class SnapshotFiles:
 
     def handles(self) -> list[Handle]:
         return list(self.files)
+
+    # -- copies in a directory of the user --
+
+    def copy(self, handle: Handle) -> None:
+        if handle in self.files:
+            self.copies[handle] = self.files[handle]
+
+    def has_copy(self, handle: Handle) -> bool:
+        return handle in self.copies
+
+    def store_copy(self, snapshot: CompletedSnapshot) -> None:
+        self.copied_records[snapshot.checkpoint] = msgspec.json.encode(snapshot)
+
+    def copied(self) -> tuple[CompletedSnapshot, ...]:
+        records = (self.copied_records[checkpoint] for checkpoint in sorted(self.copied_records))
+        return tuple(msgspec.json.decode(record, type=CompletedSnapshot) for record in records)
+
+    def keep_copies(self, handles: Sequence[Handle]) -> None:
+        kept = frozenset(handles)
+        self.copies = {name: data for name, data in self.copies.items() if name in kept}
 
 
 class JobStore:

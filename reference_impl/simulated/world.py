@@ -28,7 +28,7 @@ from ..core.vocabulary.events import (
     JobRecord,
     TaskLost,
 )
-from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.status_changes import AnyStatusChange, AttemptStarted, CheckpointAborted, CheckpointTriggered
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
@@ -231,21 +231,37 @@ class World:
         order.
         """
         retained = sorted(self.retained_now(), key=lambda one: one.checkpoint)
+        files = self.files.files
+        return [self._copied(retained[: number + 1], files, written) for number in range(len(retained))]
+
+    def copies_for_users(self, written: Callable[[CheckpointId], Sequence[bool]], *, forgets: bool) -> list[Copied]:
+        """The same for each snapshot that a user has had copied or moved, from the user's own files alone.  If the
+        sources' logs `forget`, only for those that are retained as well."""
+        still = [one.checkpoint for one in self.retained_now()]
         return [
-            copied(
-                retained=tuple(retained[: number + 1]),
-                at_us=self.loop.now,
-                job=self.job_number,
-                record=self.jobs.load(self.job_number) or self._first_record(),
-                files=self.files.files,
-                trimmed=self.jobs.trimmed,
-                external=self.external,
-                claims=self._submission.claims,
-                logs=self.channel_logs,
-                written=written(retained[number].checkpoint),
-            )
-            for number in range(len(retained))
+            self._copied([one], self.files.copies, written)
+            for one in self.files.copied()
+            if one.checkpoint in still or not forgets
         ]
+
+    def _copied(
+        self,
+        retained: Sequence[CompletedSnapshot],
+        files: dict[Handle, bytes],
+        written: Callable[[CheckpointId], Sequence[bool]],
+    ) -> Copied:
+        return copied(
+            retained=tuple(retained),
+            at_us=self.loop.now,
+            job=self.job_number,
+            record=self.jobs.load(self.job_number) or self._first_record(),
+            files=files,
+            trimmed=self.jobs.trimmed,
+            external=self.external,
+            claims=self._submission.claims,
+            logs=self.channel_logs,
+            written=written(retained[-1].checkpoint),
+        )
 
     def sharing(self) -> Sharing:
         """The references of this job, and of those that are forked from it, to the files of its snapshots."""

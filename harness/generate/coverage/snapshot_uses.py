@@ -19,8 +19,10 @@ from ...scenario.model import (
     COMMANDS,
     AnyCommand,
     Cancel,
+    CopySnapshot,
     DeleteSnapshot,
     Fork,
+    MoveSnapshot,
     Resume,
     Savepoint,
     StopWithSavepoint,
@@ -36,12 +38,12 @@ from .target_groups import Pair, SnapshotUse
 _SEQUENCES: tuple[tuple[str, ...], ...] = (
     (),
     ("savepoint", "delete-snapshot", "stop", "resume named"),
-    ("drain", "resume newest"),
+    ("copy-snapshot", "drain", "resume newest"),
     ("savepoint", "cancel", "resume oldest"),
     ("stop", "resume claim"),
     ("cancel", "resume no-claim"),
     ("stop", "resume upgraded"),
-    ("fork",),
+    ("move-snapshot", "fork"),
 )
 _KNOWN = {NONE, *(action for actions in _SEQUENCES for action in actions)}
 SEQUENCES: tuple[tuple[str, ...], ...] = (*_SEQUENCES, *((action,) for action in ACTIONS if action not in _KNOWN))
@@ -51,6 +53,8 @@ _POINTS = ("record-applied", "snapshot-taken", "barrier-received", "checkpoint-t
 """where the faults are triggered: every job with checkpoints reaches these points early"""
 _POINT_OF = {"lose-unsynced": "snapshot-taken", "fail-read": "record-applied"}
 """kinds with a point of their own: behind the one a write begins, and the other waits for a restart"""
+SECOND = AtPoint(point="checkpoint-completed", occurrence=2, side="after")
+"""there are several snapshots by then, one of which the job would restore"""
 LAST = "last"
 """the name of the savepoint that a stop takes, and from which a job is resumed by name"""
 
@@ -129,6 +133,10 @@ def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, 
             return Cancel(trigger=end)
         case "delete-snapshot":  # the job would restore a newer one by then
             return DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=choices.pick((2, 3))))
+        case "copy-snapshot":
+            return CopySnapshot(trigger=SECOND)
+        case "move-snapshot":
+            return MoveSnapshot(trigger=SECOND)
         case "resume":
             which, again = action.rpartition(" ")[2], AtTime(at_us=1_000)
             if which == "upgraded":

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ....faults.plan import AnyFault, AtRest, AtTime, KillCoordinator
 from ...scenario.model import AnyCommand, Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
+from ..copies import copies, death_amid_a_copy
 from ..deletions import death_amid_a_deletion, deletions
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_time
@@ -148,10 +149,31 @@ def upgraded(choices: Choices, frame: Frame) -> Scenario:
     return with_upgrades(choices, scenario, percent=100, takes_sums=frame.takes_sums)
 
 
+def copied(choices: Choices, frame: Frame) -> Scenario:
+    """A user has a snapshot copied or moved, mostly of a job with incremental checkpoints.  The coordinator may die
+    meanwhile, and at the end the job is forked from each snapshot and from each copy."""
+    recipe = frame.recipe(
+        most_records=60, least_records=20, most_operators=2, parallelism=(1, 2, 2, 3), splits=(1, 2, 3)
+    )
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(5, 9), memory_percent=0)
+    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick((8, 2, 3)), pooled_ids=False)
+    if frame.knows_formats and choices.percent(60):
+        stage = replace(stage, engine=replace(stage.engine, snapshot_format="incremental", full_every=8))
+    commands = copies(choices, stage.target)
+    faults: tuple[AnyFault, ...] = (death_amid_a_copy(choices),) if choices.percent(50) else ()
+    if choices.percent(40):
+        faults = (*faults, extras.kill(choices, stage.target))
+    if frame.knows_forks and choices.percent(50):
+        commands = (*commands, Fork(trigger=AtRest()))
+    return stage.scenario("copied", faults=faults[: frame.max_faults], commands=commands)
+
+
 HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {
     "deleted": deleted,
     "claimed": claimed,
     "referred": referred,
     "upgraded": upgraded,
+    "copied": copied,
 }
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"retained": retained}

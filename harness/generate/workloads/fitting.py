@@ -17,9 +17,11 @@ from ....properties.model.workload import Workload
 from ...scenario.checks import ANY_SNAPSHOT
 from ...scenario.model import (
     AnyCommand,
-    DeleteSnapshot,
+    CopySnapshot,
     Engine,
     Fork,
+    MoveSnapshot,
+    OfASnapshot,
     Resume,
     Savepoint,
     Scenario,
@@ -47,6 +49,7 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
         _known(command, capabilities, engine)
         for command in scenario.commands
         if command_kind(command) in capabilities.commands
+        and (not isinstance(command, CopySnapshot | MoveSnapshot) or engine.snapshot_store == "files")
         and (not isinstance(command, Fork) or engine.snapshot_store == "files" or capabilities.forks_memory)
         and not (
             is_refused(command) and (not _takes_refusals(command, capabilities) or engine.guarantee == "at-most-once")
@@ -155,12 +158,12 @@ def _fed(workload: Workload, engine: Engine, capabilities: Capabilities) -> Work
 
 def _with_names_that_are_there(commands: tuple[AnyCommand, ...]) -> Iterator[AnyCommand]:
     """The commands without a name of a savepoint that is not taken at all: a resume or a fork takes the oldest snapshot
-    instead, and a deletion is left out."""
+    instead; a deletion, a copy and a move are left out."""
     names = {one.name for one in commands if isinstance(one, Savepoint | StopWithSavepoint)}
     for one in commands:
-        if not isinstance(one, DeleteSnapshot | Resume | Fork) or one.snapshot in (*ANY_SNAPSHOT, *names):
+        if not isinstance(one, OfASnapshot | Resume | Fork) or one.snapshot in (*ANY_SNAPSHOT, *names):
             yield one
-        elif not isinstance(one, DeleteSnapshot):
+        elif not isinstance(one, OfASnapshot):
             yield replace(one, snapshot="oldest")
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import UNSET, UnsetType
+
 from ....faults.plan import AtTime
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
-from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
+from ....reference_impl.processes.disk.files import COPIES, DiskFiles, DiskJobs
 from ....reference_impl.processes.disk.logs import DiskLogs
 from ....reference_impl.processes.network.frames import Ended, Returned, Submit, TakeOver
 from ...scenario.model import Resume, Scenario
@@ -148,7 +150,7 @@ class Jobs:
         self.submit(initial, other if claimed is None else snapshot, recall=self._memory)
         journal.saw(o.command_returned(number, snapshot, None))
 
-    def to_delete(self, snapshot: str) -> CheckpointId | None:
+    def meant(self, snapshot: str) -> CheckpointId | None:
         """The snapshot that a user means.  A savepoint may be gone by then: a user may repeat the command."""
         found = named(snapshot, self.retained(), self._scenario, self._answers)
         meant = found[0] if found else saved_as(snapshot, self._scenario, self._answers)
@@ -177,6 +179,14 @@ class Jobs:
         if self._memory:
             return list(self._context.facts.retained)
         return [int(one.checkpoint) for one in self._files.survey()[0]]
+
+    def copies(self) -> tuple[list[int] | UnsetType, list[str] | UnsetType]:
+        """The copies in the directory of the user, and the files there; UNSET if nobody has asked for any."""
+        folder = self._context.config.store / COPIES
+        if not folder.is_dir():
+            return UNSET, UNSET
+        there = DiskFiles(folder)
+        return [int(one.checkpoint) for one in there.survey()[0]], [str(handle) for handle in there.handles()]
 
     def logs(self) -> list[str]:
         """The names of the existing logs of persistent channels."""

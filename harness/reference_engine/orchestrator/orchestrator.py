@@ -330,7 +330,10 @@ class Orchestrator:
         finally:
             reader.close()
         facts = self.context.facts
+        copies, files_of_copies = self._jobs.copies()
         residue = Residue(
+            copies=copies,
+            copied=files_of_copies,
             open_transactions=[name for name, status, _ in unfinished if status == "open"],
             prepared_transactions=[name for name, status, _ in unfinished if status == "prepared"],
             files=self._jobs.handles(),

@@ -55,6 +55,22 @@ def up_to(history: h.History, checkpoint: int) -> h.History:
     )
 
 
+def kept_as_copy(history: h.History, checkpoint: int) -> h.History:
+    """A history in which nobody has taken a snapshot away: a copy of it is restored."""
+    removed = {one.command for one in history.journal if isinstance(one, h.CommandIssued) and _removes(one, checkpoint)}
+    history.journal = [
+        one
+        for one in history.journal
+        if not (isinstance(one, h.CommandIssued | h.CommandReturned) and one.command in removed)
+        and not (isinstance(one, h.SnapshotDeleted) and one.checkpoint == checkpoint)
+    ]
+    return history
+
+
+def _removes(issued: h.CommandIssued, checkpoint: int) -> bool:
+    return issued.kind in h.REMOVING and issued.checkpoint == checkpoint
+
+
 def answers(history: h.History) -> dict[int, int | None]:
     """By command, the snapshot with which it was answered."""
     returned = (one for one in history.journal if isinstance(one, h.CommandReturned))
@@ -103,7 +119,7 @@ def _is_of(last: h.Completed, entry: h.AnyJournalEntry, issued: Collection[int])
     """Whether something that was recorded after a snapshot had completed belongs to the history up to the snapshot;
     `issued` are the commands of that history."""
     if isinstance(entry, h.CommandIssued):
-        return entry.kind == "delete-snapshot" or entry.claimed is True
+        return entry.kind in h.OF_A_SNAPSHOT or entry.claimed is True
     if isinstance(entry, h.CommandReturned):
         return entry.checkpoint == last.checkpoint and entry.command in issued
     if isinstance(entry, h.JobEnded):

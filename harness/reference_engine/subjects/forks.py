@@ -26,7 +26,7 @@ from ...scenario.layout import topologies_of
 from ...scenario.model import Fork, Scenario
 from ...scenario.snapshots import named
 from ...scenario.upgrades import types_of, uids_of
-from .cutting import answers, up_to, written_before
+from .cutting import answers, kept_as_copy, up_to, written_before
 from .recorder import Recorder
 from .residue import residue_of
 from .translation import dated_inputs, identity, job_graph, logs, retyped
@@ -53,6 +53,8 @@ class Forks:
         self._config = config
         self._settings = settings
         self._begun: list[Begun] = []
+        self._forgets = scenario.engine.trims_logs or not all(one.rewindable for one in scenario.workload.inputs)
+        """sources cannot read again what no retained snapshot needs"""
         self._graphs = {
             (number, job): retyped(
                 job_graph(scenario.workload, rescaled(topology, command.parallelism), scenario.engine).upgraded(uids),
@@ -67,18 +69,23 @@ class Forks:
         """by command, and by the job that took the snapshot"""
 
     def begin(self, number: int, command: Fork, world: World, recorder: Recorder) -> bool:
-        """Copy the stores for each snapshot that the command names; whether there is one."""
-        copies = world.copies(partial(written_before, recorder.history))
+        """Copy the stores for each snapshot that the command names, and for each copy that a user has if it names all;
+        whether there is one."""
+        written, before = partial(written_before, recorder.history), len(self._begun)
+        copies = world.copies(written)
         retained = tuple(int(one.snapshot.checkpoint) for one in copies)
         wanted = named(command.snapshot, retained, self._scenario, answers(recorder.history))
         for one in copies:
-            checkpoint = one.snapshot.checkpoint
-            if checkpoint in wanted:
+            if one.snapshot.checkpoint in wanted:
+                history = up_to(recorder.history, one.snapshot.checkpoint)
                 stores = _referring(one, world) if command.by_reference else one
-                self._begun.append(
-                    Begun(number, stores, retained, up_to(recorder.history, int(checkpoint)), recorder.latest)
-                )
-        return bool(wanted)
+                self._begun.append(Begun(number, stores, retained, history, recorder.latest))
+        if command.snapshot == "each" and not command.by_reference:
+            for one in world.copies_for_users(written, forgets=self._forgets):
+                checkpoint = one.snapshot.checkpoint
+                history = kept_as_copy(up_to(recorder.history, checkpoint), checkpoint)
+                self._begun.append(Begun(number, one, retained, history, recorder.latest))
+        return len(self._begun) > before
 
     def run(self) -> list[h.Forked]:
         """Run each forked job to its end."""

@@ -268,9 +268,7 @@ def past_of_fork(
 
 def _takes_away(entry: h.AnyJournalEntry) -> bool:
     """Whether an entry says that a snapshot was deleted, or that its user wanted that."""
-    return isinstance(entry, h.SnapshotDeleted) or (
-        isinstance(entry, h.CommandIssued) and entry.kind == "delete-snapshot"
-    )
+    return isinstance(entry, h.SnapshotDeleted) or (isinstance(entry, h.CommandIssued) and entry.kind in h.REMOVING)
 
 
 def _came_later(entry: h.AnyJournalEntry, job: int) -> bool:

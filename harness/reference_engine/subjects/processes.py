@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from ....faults.plan import KINDS
-from ....properties.model.history import Forked, History
+from ....properties.model.history import OF_A_SNAPSHOT, Forked, History
 from ....properties.reconstruct.layouts import rescaled
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.defects import parts_for
@@ -75,7 +75,7 @@ class ProcessesSubject(Continued):
         not_ours = {"kill-database"} if os.environ.get(postgres.DSN_VARIABLE) else set()
         return Capabilities(
             faults=frozenset(KINDS) - not_ours,
-            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume", "fork"}),
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", *OF_A_SNAPSHOT, "resume", "fork"}),
             operators=frozenset(OPERATORS),
             sources=frozenset(SOURCES),
             rescales=True,

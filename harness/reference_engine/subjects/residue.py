@@ -28,7 +28,10 @@ def residue_of(world: World) -> Residue:
         )
         for one in listed(retained, sizes)
     ]
+    asks = bool(world.files.copied_records or world.files.copies)
     return Residue(
+        copies=[int(one.checkpoint) for one in world.files.copied()] if asks else UNSET,
+        copied=[str(name) for name in world.files.copies] if asks else UNSET,
         listing=UNSET if world.settings.memory else listing,
         sizes=UNSET if world.settings.memory else {str(name): size for name, size in sizes.items()},
         open_transactions=[account.name for account in accounts if account.standing is Standing.OPEN],

@@ -13,7 +13,7 @@ from ....faults.injectors.environment import inject
 from ....faults.injectors.triggers import Triggers
 from ....faults.plan import COMMON_KINDS, AtRest, AtTime
 from ....faults.plan import kind_of as fault_kind
-from ....properties.model.history import History
+from ....properties.model.history import OF_A_SNAPSHOT, History
 from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.local_recovery import check as check_local
@@ -46,8 +46,8 @@ from ...scenario.checks import (
 from ...scenario.model import (
     AnyCommand,
     Cancel,
-    DeleteSnapshot,
     Fork,
+    OfASnapshot,
     Resume,
     Savepoint,
     Scenario,
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 
 CAPABILITIES = Capabilities(
     faults=frozenset(COMMON_KINDS),
-    commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "delete-snapshot", "resume", "fork"}),
+    commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", *OF_A_SNAPSHOT, "resume", "fork"}),
     operators=frozenset(OPERATORS),
     sources=frozenset(SOURCES),
     rescales=True,
@@ -262,9 +262,9 @@ class Run:
                 self._unapplied[name] = None
                 if not isinstance(command.trigger, AtRest):
                     self.triggers.add(command.trigger, self._forking(number, command))
-            elif isinstance(command, DeleteSnapshot):
+            elif isinstance(command, OfASnapshot):
                 self._unapplied[name] = None
-                self.triggers.add(command.trigger, self._deletion(number, name, command))
+                self.triggers.add(command.trigger, self._of_a_snapshot(number, name, command))
             elif not isinstance(command, Resume):
                 self._unapplied[name] = None
                 self.triggers.add(command.trigger, self._issue(number, name, command))
@@ -288,18 +288,18 @@ class Run:
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())
 
-    def _deletion(self, number: int, name: str, command: DeleteSnapshot) -> Callable[[], None]:
-        """Request that a snapshot be deleted, if there is one of that name by then."""
+    def _of_a_snapshot(self, number: int, name: str, command: OfASnapshot) -> Callable[[], None]:
+        """Request that a snapshot be deleted, copied or moved, if there is one of that name by then."""
 
         def act() -> None:
-            snapshot = None if self.world.job_over else self._to_delete(command.snapshot)
+            snapshot = None if self.world.job_over else self._meant(command.snapshot)
             if snapshot is not None:
                 self._unapplied.pop(name, None)
-                self.world.command(number, CommandKind.DELETE, False, "", CheckpointId(snapshot))
+                self.world.command(number, CommandKind(kind_of(command)), False, "", CheckpointId(snapshot))
 
         return lambda: self.world.loop.after(0, lambda *_: act())
 
-    def _to_delete(self, snapshot: str) -> int | None:
+    def _meant(self, snapshot: str) -> int | None:
         """The snapshot that a user means.  A savepoint may be gone by then: a user may repeat the command."""
         retained = [one.checkpoint for one in self.world.retained_now()]
         found = named(snapshot, retained, self.scenario, answers(self._history))

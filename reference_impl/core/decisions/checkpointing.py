@@ -8,8 +8,8 @@ import msgspec
 
 from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyCause, AnyIncompatible
-from ..vocabulary.effects import Discard, Effect, SetTimer, Sweep
-from ..vocabulary.events import Claims, CompletedSnapshot
+from ..vocabulary.effects import CopyFiles, Discard, Effect, SetTimer, StoreCopy, Sweep
+from ..vocabulary.events import Claims, CompletedSnapshot, files_of
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
 from ..vocabulary.stages import Stage, Working
@@ -158,6 +158,15 @@ class Cleanup(Part):
         needs besides.  If the coordinator dies in between, the one that takes over sweeps these files."""
         files: list[Effect] = [Discard(unneeded)] if unneeded else []
         return [Discard((), snapshot.checkpoint), *files]
+
+    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+        """How a snapshot is copied into the directory of its user: all its files, and then its record, so that what has
+        a record there is complete.  If the coordinator dies in between, the one that takes over sweeps the files."""
+        return [CopyFiles(files_of((snapshot,))), StoreCopy(snapshot)]
+
+    def move(self, copy: list[Effect], deletion: list[Effect]) -> list[Effect]:
+        """How a snapshot is moved: it is deleted once the copy is complete."""
+        return [*copy, *deletion]
 
     def on_takeover(self, referred_to: tuple[Handle, ...] | None) -> list[Effect]:
         """What a coordinator deletes when it takes over: what no record refers to, and nothing before the records

@@ -48,6 +48,8 @@ class CompletedCheckpointStore:
         """all but those to which this job does not go back: they stay"""
         self.knows_all = True
         """False if the record of a complete checkpoint could not be read"""
+        self.copied: dict[CheckpointId, None] = {}
+        """the snapshots of which the user has a copy, as far as this coordinator knows"""
         self._last_states: dict[Handle, None] = {}
         """handles of finished tasks: later snapshots refer to them, though the tasks took no part in those"""
 
@@ -68,7 +70,7 @@ class CompletedCheckpointStore:
 
     def remove(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
         """A snapshot is not retained any more; None if it was not."""
-        removed = next((one for one in self.all if one.checkpoint == checkpoint), None)
+        removed = self.find(checkpoint)
         if removed is not None:
             self._retain([one for one in self.all if one is not removed])
         return removed
@@ -77,6 +79,10 @@ class CompletedCheckpointStore:
         self.all = tuple(snapshots)
         recoverable, savepoints = self._parts.restore_choice.recoverable, self._config.savepoints
         self._recoverable = recoverable(self.all, self._job, self._named, savepoints == "snapshots")
+
+    def find(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
+        """A retained snapshot."""
+        return next((one for one in self.all if one.checkpoint == checkpoint), None)
 
     @property
     def latest(self) -> CompletedSnapshot | None:

@@ -24,10 +24,12 @@ from ..protocol.checkpoint_coordinator import CheckpointCoordinator
 from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import (
     CancelledByUser,
+    DataInLogs,
     JobHasEnded,
     JobIsEnding,
     NeededForRecovery,
     NoSnapshots,
+    NotRetained,
     SomeInputEnded,
 )
 from ..vocabulary.effects import Effect, Return
@@ -376,7 +378,7 @@ class Coordinator:
         if not self._config.rewinds:
             return [Return(event.command, cause=NoSnapshots())]
         if event.snapshot is not None:
-            return self._delete(event, event.snapshot)
+            return self._on_snapshot(event, event.snapshot)
         if not self._checkpointing.may_trigger_any:
             return [Return(event.command, cause=SomeInputEnded())]
         if isinstance(stage, Terminating | Closing | Ended) or self.under_way.is_ending:
@@ -388,20 +390,33 @@ class Coordinator:
         ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
         return self._checkpointing.create_checkpoint(ending=ending, command=event.command, format_name=event.format)
 
-    def _delete(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
-        """Delete a snapshot, unless the job would restore it after a failure (SNAP-3).
-
-        Once all tasks run, no task loads the snapshot any more.  The answer is the same if it is not there: a user
-        repeats a command whose answer was lost.
-        """
+    def _on_snapshot(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
+        """Delete, copy or move a snapshot (SNAP-3).  Once all tasks run, no task loads it any more."""
         if isinstance(self.stage, Terminating | Closing | Ended):
             return [Return(event.command, cause=JobIsEnding())]
         if not self._life.all_tasks_run:
             return self._commands.wait(event)
+        if event.kind is CommandKind.DELETE:
+            return self._delete(event, snapshot)
+        found = self.completed.find(snapshot)
+        if found is None and snapshot not in self.completed.copied:
+            return [Return(event.command, cause=NotRetained(snapshot))]
+        if found is not None and found.logs:
+            return [Return(event.command, cause=DataInLogs(snapshot))]
+        if event.kind is CommandKind.COPY:
+            return [*self._cleaner.copy(snapshot), Return(event.command, snapshot)]
+        return self._delete(event, snapshot, moves=True)
+
+    def _delete(self, event: Commanded, snapshot: CheckpointId, *, moves: bool = False) -> list[Effect]:
+        """Delete a snapshot, unless the job would restore it after a failure (SNAP-3); with `moves` it is copied first.
+
+        The answer is the same if it is not there: a user repeats a command whose answer was lost.
+        """
         restored = self.completed.to_restore()
         if not self._parts.cleanup.may_be_deleted(snapshot, restored.checkpoint if restored is not None else None):
             return [Return(event.command, cause=NeededForRecovery(snapshot))]
-        return [*self._cleaner.delete(snapshot), Return(event.command, snapshot)]
+        deleted = self._cleaner.move(snapshot) if moves else self._cleaner.delete(snapshot)
+        return [*deleted, Return(event.command, snapshot)]
 
     # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
 

@@ -72,6 +72,7 @@ class TakeOver:
             self._life.enter(Listing(stage.tries + 1))
             return [SetTimer(RetryListing(), self._retry_us)]
         self._completed.take_over(event.retained)
+        self._completed.copied.update(dict.fromkeys(event.copied))
         if self._records.closure is not None:
             return self._closing.close(self._records.closure)
         if self._records.had_snapshot and not event.retained:

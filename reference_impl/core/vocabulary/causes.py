@@ -351,6 +351,18 @@ class NeededForRecovery(Cause):
     checkpoint: CheckpointId
 
 
+class NotRetained(Cause):
+    """The snapshot that is to be copied or moved is not there."""
+
+    checkpoint: CheckpointId
+
+
+class DataInLogs(Cause):
+    """A snapshot is not copied or moved: its in-flight data is in the logs of channels, which the job goes on using."""
+
+    checkpoint: CheckpointId
+
+
 AnyCause = (
     Killed
     | NodeLost
@@ -407,6 +419,8 @@ AnyCause = (
     | NoSnapshots
     | SomeInputEnded
     | NeededForRecovery
+    | NotRetained
+    | DataInLogs
 )
 
 
@@ -534,6 +548,8 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     RegionRestarts: lambda one: f"{', '.join(one.tasks)} restart: {one.cause}",
     JobClosed: lambda one: f"the job is {one.status.value}",
     NeededForRecovery: lambda one: f"after a failure the job would restore checkpoint {one.checkpoint}",
+    NotRetained: lambda one: f"checkpoint {one.checkpoint} is not retained",
+    DataInLogs: lambda one: f"in-flight data of checkpoint {one.checkpoint} is in the logs of channels",
     NoCoordinator: lambda one: "no coordinator answers",
     CoordinatorDied: lambda one: "the coordinator died",
     JobHasEnded: lambda one: "the job has ended",

@@ -280,6 +280,18 @@ class Discard(Effect):
     with_files: bool = False
 
 
+class CopyFiles(Effect):
+    """Copy files of a snapshot into the directory of the user, those that are not there yet."""
+
+    handles: tuple[Handle, ...]
+
+
+class StoreCopy(Effect):
+    """Write the record of a snapshot into the directory of the user, which makes the copy complete."""
+
+    snapshot: CompletedSnapshot
+
+
 class Sweep(Effect):
     """Delete every snapshot in the store, of this job and those it was resumed from, except
     the named ones."""

@@ -155,6 +155,8 @@ class SnapshotsListed(Event):
 
     retained: tuple[CompletedSnapshot, ...]
     unreadable: tuple[CheckpointId, ...] = ()
+    copied: tuple[CheckpointId, ...] = ()
+    """those of which the user's directory has a complete copy"""
 
 
 class TaskLost(Event):
@@ -199,6 +201,8 @@ class CommandKind(Enum):
     STOP = "stop-with-savepoint"
     CANCEL = "cancel"
     DELETE = "delete-snapshot"
+    COPY = "copy-snapshot"
+    MOVE = "move-snapshot"
     RESUME = "resume"
     """another job begins where an ended one stopped: no coordinator receives it"""
 
@@ -212,7 +216,7 @@ class Commanded(Event):
     format: str = ""
     """of the snapshot that it asks for; "": the job's own"""
     snapshot: CheckpointId | None = None
-    """the one that is to be deleted"""
+    """the one that is to be deleted, copied or moved"""
 
 
 class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):

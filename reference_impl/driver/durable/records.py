@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ... import observed as o
-from ...core.vocabulary.effects import Discard, SaveJob, Store, Sweep
+from ...core.vocabulary.effects import CopyFiles, Discard, SaveJob, Store, StoreCopy, Sweep
 from ...core.vocabulary.events import (
     CompletedSnapshot,
     DeleteFailed,
@@ -15,6 +15,7 @@ from ...core.vocabulary.events import (
     RecordStored,
     SnapshotsListed,
     StoreFailed,
+    files_of,
 )
 from ...core.vocabulary.formats import text
 from ...core.vocabulary.ids import CheckpointId, Handle
@@ -123,9 +124,24 @@ class Records:
         if failing is not None:
             newest = listed[-1].checkpoint
             self.world.fired(failing, f"the record of checkpoint {newest} is not read", None)
-            runner.feed(SnapshotsListed(listed[:-1], (*unreadable, newest)))
-        else:
-            runner.feed(SnapshotsListed(listed, unreadable))
+            listed, unreadable = listed[:-1], (*unreadable, newest)
+        copied = tuple(one.checkpoint for one in self.files.copied())
+        runner.feed(SnapshotsListed(listed, unreadable, copied))
+
+    def copy(self, runner: RecordWriter, effect: CopyFiles) -> None:
+        """Copy file by file; the coordinator may die before and after each.  A file that is missing is not copied."""
+        for name in dict.fromkeys(effect.handles):
+            if runner.alive and not self.files.has_copy(name) and self._reach("file-copied", "before", runner):
+                self.files.copy(name)
+                self._reach("file-copied", "after", runner)
+
+    def store_copy(self, runner: RecordWriter, effect: StoreCopy) -> None:
+        if runner.alive and self._reach("snapshot-copied", "before", runner):
+            self.files.store_copy(effect.snapshot)
+            self._reach("snapshot-copied", "after", runner)
+
+    def _reach(self, point: str, side: str, runner: RecordWriter) -> bool:
+        return self.world.points.reach(point, None, side, runner)
 
     def discard(self, runner: RecordWriter, effect: Discard) -> None:
         names = effect.handles
@@ -195,3 +211,4 @@ class Records:
         unneeded = tuple(handle for handle in self.files.handles() if handle not in kept)
         if unneeded:
             self._delete(runner, None, unneeded)
+        self.files.keep_copies(files_of(self.files.copied()))

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot, EngineError
+from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.processes.disk.durable import DraftLost
-from cutproof.reference_impl.processes.disk.files import BadHandle, DiskFiles, DiskJobs
+from cutproof.reference_impl.processes.disk.files import COPIES, BadHandle, DiskFiles, DiskJobs
 from unit.processes.disks import HANDLE, JOB, STATE, end, forked, halve, snapshot, watch_syncs, write
 from unit.stores import settle, sweep
 
@@ -284,3 +285,43 @@ def test_records_may_go_while_they_are_listed(files: DiskFiles) -> None:
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             assert files.listed() == (snapshot(60), snapshot(100))
     assert end(child) == 0
+
+
+# -- copies in a directory of the user ------------------------------------------------------------
+
+
+def test_a_copy_is_a_store_of_its_own(files: DiskFiles, tmp_path: Path) -> None:
+    write(files, HANDLE)
+    assert (files.has_copy(HANDLE), files.copied(), (tmp_path / COPIES).exists()) == (False, (), False)
+    files.copy(HANDLE)
+    files.store_copy(snapshot(3))
+    files.discard((HANDLE,), 3)
+    assert files.has_copy(HANDLE)
+    assert files.copied() == (snapshot(3),)
+    assert DiskFiles(tmp_path / COPIES).read(HANDLE).state == STATE
+    assert files.handles() == []
+
+
+def test_what_is_not_there_is_not_copied(files: DiskFiles) -> None:
+    files.copy(HANDLE)
+    assert not files.has_copy(HANDLE)
+
+
+def test_files_without_a_record_are_swept_and_others_stay(files: DiskFiles) -> None:
+    other = Handle(f"{HANDLE}0")
+    for handle in (HANDLE, other):
+        write(files, handle)
+        files.copy(handle)
+    files.keep_copies((HANDLE,))
+    assert (files.has_copy(HANDLE), files.has_copy(other)) == (True, False)
+    assert sorted(files.handles()) == sorted((HANDLE, other))
+
+
+def test_a_copy_is_synced_before_it_has_its_name(files: DiskFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(files, HANDLE)
+    synced = watch_syncs(monkeypatch)
+    files.copy(HANDLE)
+    task, name = HANDLE.rpartition("/")[2].rpartition("-")[0], HANDLE.rpartition("/")[2]
+    renamed = synced.index(f"{task} -> {name}")
+    assert task in synced[:renamed]
+    assert "snapshots" in synced[renamed:], "and the folders above it"

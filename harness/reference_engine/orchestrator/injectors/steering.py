@@ -12,7 +12,7 @@ from .....reference_impl import observed as o
 from .....reference_impl.core.vocabulary.causes import NoCoordinator
 from .....reference_impl.core.vocabulary.events import CommandKind
 from .....reference_impl.processes.network.frames import Issue
-from ....scenario.model import AnyCommand, DeleteSnapshot, Fork, Resume, Scenario, StopWithSavepoint, format_of, kind_of
+from ....scenario.model import AnyCommand, Fork, OfASnapshot, Resume, Scenario, StopWithSavepoint, format_of, kind_of
 from ..context import Context
 from ..copies import Copies
 from ..jobs import Jobs
@@ -63,8 +63,8 @@ class Steering:
         def act() -> None:
             if self._jobs.is_over:
                 return
-            snapshot = self._jobs.to_delete(command.snapshot) if isinstance(command, DeleteSnapshot) else None
-            if isinstance(command, DeleteSnapshot) and snapshot is None:
+            snapshot = self._jobs.meant(command.snapshot) if isinstance(command, OfASnapshot) else None
+            if isinstance(command, OfASnapshot) and snapshot is None:
                 return  # there is none of that name yet
             self._unapplied.pop(name, None)
             context = self._context

@@ -36,7 +36,7 @@ LEARNT = Learnt(
     },
 )  # fmt: skip
 """most scenarios that took the rare transition were of template S10, and all of them at-least-once"""
-SEED = 6
+SEED = 8
 
 
 def test_the_fewer_scenarios_took_a_transition_the_more_batches_aim_at_it() -> None:

@@ -17,12 +17,12 @@ from cutproof.faults.plan import (
     KillTask,
     RaiseInOperator,
 )
-from cutproof.faults.points import POINTS
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.search.coverage import (
     CHECKPOINT_POINTS,
+    COVERED,
     ENDINGS,
     FAIL_COMMIT,
     MODES,
@@ -170,8 +170,8 @@ def test_the_rules_speak_of_at_most_once_alone() -> None:
     possible = possible_targets(CAPABILITIES)
     with_barriers = [target for target in possible if target.alignment != "none"]
     both_sinks = 1
-    assert len(with_barriers) == (len(MODES) - 1) * len(ENDINGS) * (len(POINTS) * len(COMMON_KINDS) - both_sinks)
-    points = len(POINTS) - len(CHECKPOINT_POINTS | TRANSACTION_POINTS)
+    assert len(with_barriers) == (len(MODES) - 1) * len(ENDINGS) * (len(COVERED) * len(COMMON_KINDS) - both_sinks)
+    points = len(COVERED) - len(CHECKPOINT_POINTS | TRANSACTION_POINTS)
     kinds = len(set(COMMON_KINDS) - SNAPSHOT_FAULTS - {FAIL_COMMIT})
     raises_at_the_end = 1
     assert len(possible) - len(with_barriers) == 3 * (points * kinds - raises_at_the_end)
@@ -275,5 +275,5 @@ def test_the_template_hits_its_targets() -> None:
     assert len(found) > targeted * 0.85
     assert {target.ending for target in found} == set(ENDINGS)
     assert {target.alignment for target in found} == set(MODES)
-    assert {target.point for target in found} == set(POINTS)
+    assert {target.point for target in found} == set(COVERED)
     assert {target.fault for target in found} == set(COMMON_KINDS)

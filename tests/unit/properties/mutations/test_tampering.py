@@ -15,6 +15,7 @@ import pytest
 from cutproof.properties.invariants.judge import CHECKERS
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import INVARIANTS, Holds, Violated
+from cutproof.properties.mutations.copies import COPY_MUTATIONS
 from cutproof.properties.mutations.tampering import (
     BATCH_MUTATIONS,
     CLAIM_MUTATIONS,
@@ -69,6 +70,7 @@ ELSEWHERE = (
     | COMMITTER_MUTATIONS
     | FORK_MUTATIONS
     | DELETION_MUTATIONS
+    | COPY_MUTATIONS
     | LISTING_MUTATIONS
     | CLAIM_MUTATIONS
     | UPGRADE_MUTATIONS

@@ -42,6 +42,7 @@ def pairs(drawing: Drawing, many: int) -> list[tuple[Scenario, Scenario]]:
         for later in ("with_older_snapshots", "with_forks", "with_forgetful_inputs"):
             patched.setattr(strategies, later, lambda choices, scenario: scenario)
         patched.setattr(strategies, "with_deletions", without)
+        patched.setattr(strategies, "with_copies", without)
         patched.setattr(strategies, "with_file_faults", without)
         patched.setattr(strategies, "with_state_in_files", without)
         drawn = [draw(SEED, index) for draw in [scenario_of(drawing)] for index in range(many)]

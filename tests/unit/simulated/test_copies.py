@@ -1,0 +1,203 @@
+"""Snapshots that a user has copied or moved while the job runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.checks import problems_of
+from cutproof.harness.scenario.model import AnyCommand, CopySnapshot, DeleteSnapshot, Fork, MoveSnapshot, Savepoint
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import CommandIssued, CommandReturned, CoordinatorUp, History
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.model.workload import Count
+from cutproof.properties.mutations.copies import COPY_MUTATIONS
+from cutproof.properties.mutations.tampering import tamperings
+from cutproof.properties.quick_checker.case import Case
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.defects import parts_for
+from unit.simulated.worlds import job, journal
+
+EARLY = Savepoint(trigger=AtTime(at_us=1_000), name="early")
+
+
+def behind(occurrence: int) -> AtPoint:
+    return AtPoint(point="checkpoint-completed", occurrence=occurrence, side="after")
+
+
+COPY, MOVE = CopySnapshot(trigger=behind(3), snapshot="early"), MoveSnapshot(trigger=behind(3), snapshot="early")
+
+
+def again(command: AnyCommand) -> AnyCommand:
+    return replace(command, trigger=behind(4))
+
+
+def ran(*commands: object, faults: tuple[object, ...] = (), defect: str | None = None, **engine: Any) -> History:
+    """The history of a job in which nothing is violated, unless a defect is planted."""
+    settings = {"retained_checkpoints": 8, "checkpoint_interval_us": 1_000, "snapshot_format": "incremental", **engine}
+    scenario = job(60, Count(), commands=commands, faults=faults, **settings)  # type: ignore[arg-type]
+    history = Run(scenario, parts_for(defect) if defect else Parts(), False).history()
+    if defect is None:
+        assert violated_in(scenario, history) == {}
+    return history
+
+
+def violated_in(scenario: Any, history: History) -> dict[str, str]:
+    verdicts = judge(scenario.workload, scenario.topology, history).verdicts
+    return {name: one.difference for name, one in verdicts.items() if isinstance(one, Violated)}
+
+
+def answers(history: History) -> list[tuple[int | None, str]]:
+    wished = [one.command for one in journal(CommandIssued, history) if one.kind in ("copy-snapshot", "move-snapshot")]
+    return [(one.checkpoint, one.error) for one in journal(CommandReturned, history) if one.command in wished]
+
+
+def early(history: History) -> int:
+    taken = journal(CommandReturned, history)[0].checkpoint
+    assert taken is not None
+    return taken
+
+
+def copied(history: History) -> tuple[list[int], set[str]]:
+    copies, files = history.residue.copies, history.residue.copied
+    return (copies, set(files)) if isinstance(copies, list) and isinstance(files, list) else ([], set())
+
+
+def needed(history: History, checkpoint: int) -> set[str]:
+    """All files without which a snapshot cannot be restored."""
+    stored = {one.handle: [name for name, _, _ in one.files] for one in history.stored}
+    handles = next(one for one in history.completed if one.checkpoint == checkpoint).handles.values()
+    return {*handles, *(name for handle in handles for name in stored.get(handle, ()))}
+
+
+def test_a_copy_has_all_files_also_those_of_older_checkpoints() -> None:
+    history = ran(CopySnapshot(trigger=behind(3), snapshot="newest"))
+    ((number, error),) = answers(history)
+    assert (number, error) == (3, "")
+    assert copied(history) == ([3], needed(history, 3))
+    assert any("/chk-1/" in name for name in copied(history)[1])
+    assert 3 in history.residue.retained
+
+
+def test_what_is_moved_is_not_retained_any_more_and_later_snapshots_keep_what_they_share() -> None:
+    history = ran(MoveSnapshot(trigger=behind(3)))
+    ((number, error),) = answers(history)
+    assert (number, error) == (1, "")
+    assert copied(history) == ([1], needed(history, 1))
+    assert 1 not in history.residue.retained
+    assert needed(history, 1) & set(history.residue.files), "what later increments build on"
+
+
+def test_the_snapshot_that_the_job_would_restore_is_copied_and_not_moved() -> None:
+    assert answers(ran(CopySnapshot(trigger=behind(3)))) == [(3, "")]
+    history = ran(MoveSnapshot(trigger=behind(3), snapshot="newest"))
+    assert answers(history) == [(None, "after a failure the job would restore checkpoint 3")]
+    assert (copied(history), 3 in history.residue.retained) == (([], set()), True)
+
+
+@pytest.mark.parametrize("wish", [COPY, MOVE])
+def test_the_command_can_be_repeated(wish: AnyCommand) -> None:
+    history = ran(EARLY, wish, again(wish))
+    assert answers(history) == [(early(history), ""), (early(history), "")]
+    assert copied(history) == ([early(history)], needed(history, early(history)))
+
+
+def test_a_snapshot_that_was_deleted_before_is_not_there() -> None:
+    delete = DeleteSnapshot(trigger=behind(3), snapshot="early")
+    history = ran(EARLY, delete, again(MOVE))
+    assert answers(history) == [(None, f"checkpoint {early(history)} is not retained")]
+    assert copied(history) == ([], set())
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("point", "occurrence"),
+    [(name, at) for name, most in (("file-copied", 4), ("snapshot-copied", 1)) for at in range(1, most + 1)]
+    + [("snapshot-deleted", 1), ("file-deleted", 1)],
+)
+def test_a_coordinator_that_dies_meanwhile_leaves_no_half_copy_and_the_command_is_repeated(
+    point: str, occurrence: int, side: str
+) -> None:
+    dies = KillCoordinator(trigger=AtPoint(point=point, occurrence=occurrence, side=side))  # type: ignore[arg-type]
+    once = ran(EARLY, MOVE, faults=(dies,))
+    assert journal(CoordinatorUp, once)
+    assert answers(once) == [(None, "the coordinator died")]
+    assert copied(once) in (([], set()), ([early(once)], needed(once, early(once))))
+    assert early(once) in (*once.residue.retained, *copied(once)[0]), "it is here or there"
+    twice = ran(EARLY, MOVE, again(MOVE), Fork(trigger=AtRest()), faults=(dies,))
+    assert answers(twice)[1:] == [(early(twice), "")]
+    assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
+    assert early(twice) not in twice.residue.retained
+
+
+@pytest.mark.parametrize("snapshot_format", ["canonical", "native", "incremental"])
+def test_a_job_is_forked_from_what_was_moved(snapshot_format: str) -> None:
+    history = ran(MoveSnapshot(trigger=behind(3)), Fork(trigger=AtRest()), snapshot_format=snapshot_format)
+    assert isinstance(history.forks, list)
+    assert 1 in [one.checkpoint for one in history.forks]
+    assert 1 not in history.residue.retained
+    of_it = next(one.history for one in history.forks if one.checkpoint == 1)
+    assert sorted(of_it.committed) == sorted(history.committed)
+
+
+def test_sources_that_forget_owe_nothing_to_a_snapshot_that_was_moved() -> None:
+    history = ran(MoveSnapshot(trigger=behind(3)), Fork(trigger=AtRest()), trims_logs=True, retained_checkpoints=2)
+    assert isinstance(history.forks, list)
+    assert [one.checkpoint for one in history.forks] == history.residue.retained
+
+
+def test_in_flight_data_that_is_in_the_logs_of_channels_is_not_copied() -> None:
+    settings = {"alignment": "unaligned", "spilling": "continuous", "apply_cost_us": 300, "channel_capacity": 4}
+    history = ran(CopySnapshot(trigger=behind(2)), **settings)
+    assert answers(history) == [(None, "in-flight data of checkpoint 2 is in the logs of channels")]
+
+
+def test_snapshots_in_memory_have_no_files_to_copy() -> None:
+    scenario = job(60, Count(), commands=(CopySnapshot(trigger=behind(3)),), snapshot_store="memory")
+    assert list(problems_of(scenario)) == ["command 0 (copy-snapshot): snapshots in memory have no files to copy"]
+
+
+# -- what the judges find -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mutation", COPY_MUTATIONS)
+def test_lies_about_copies_are_seen(mutation: str) -> None:
+    kill = KillTask(trigger=behind(5), task="op0-0")
+    scenario = job(
+        60, Count(), faults=(kill,), commands=(EARLY, MOVE), retained_checkpoints=8, checkpoint_interval_us=1_000
+    )
+    case = Case(scenario.workload, scenario.topology, Run(scenario, Parts(), False).history())
+    before = judge(scenario.workload, scenario.topology, case.history).verdicts
+    (lie,) = [one for one in tamperings(case) if one.name == mutation]
+    verdicts = judge(scenario.workload, scenario.topology, lie.apply(case.history)).verdicts
+    assert all(isinstance(before[name], Holds) for name in lie.invariants)
+    assert all(isinstance(verdicts[name], Violated) for name in lie.invariants)
+
+
+def test_a_moved_snapshot_that_is_still_retained_is_found() -> None:
+    scenario = job(60, Count(), commands=(EARLY, MOVE), retained_checkpoints=8, checkpoint_interval_us=1_000)
+    history = Run(scenario, Parts(), False).history()
+    history.residue.retained.insert(0, copied(history)[0][0])
+    assert violated_in(scenario, history)["progress"] == "command not obeyed"
+
+
+@pytest.mark.parametrize(("defect", "wish"), [("P35", MoveSnapshot(trigger=behind(3))), ("P37", COPY)])
+def test_a_copy_without_its_files_is_not_restored(defect: str, wish: AnyCommand) -> None:
+    scenario_commands = (EARLY, wish, Fork(trigger=AtRest()))
+    scenario = job(
+        60,
+        Count(),
+        commands=scenario_commands,
+        retained_checkpoints=8,
+        checkpoint_interval_us=1_000,
+        snapshot_format="incremental",
+    )
+    history = Run(scenario, parts_for(defect), False).history()
+    assert history.defect_reached
+    found = violated_in(scenario, history)
+    assert found["restored-state"] == "copy incomplete"
+    assert defect == "P37" or found["restorable"] == "not restored"
