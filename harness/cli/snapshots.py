@@ -1,4 +1,4 @@
-"""`cutproof snapshots`: the snapshots that a run on processes has left."""
+"""`cutproof snapshots`: the snapshots in a directory that a run has left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .options import progress_of
 from .output import Output
 
 if TYPE_CHECKING:
-    from ..reference_engine.snapshots.inventory import Change, ListedSnapshot, Report, ShownSnapshot
+    from ..reference_engine.snapshots.inventory import Change, Report, ShownSnapshot, SnapshotSummary
 
 COMMANDS = ("list", "show", "verify", "convert", "delete", "move", "fork")
 FORMATS = ("canonical", "native", "incremental")
@@ -163,7 +163,7 @@ def _print_list(report: Report, output: Output) -> None:
         output.say(f"{bad} of {of} cannot be restored." if bad else f"Every state of {of} was restored.")
 
 
-def _line(one: ListedSnapshot) -> tuple[str, ...]:
+def _line(one: SnapshotSummary) -> tuple[str, ...]:
     return (
         str(one.id),
         one.kind,

@@ -64,7 +64,8 @@ class Orchestrator:
         self._environment = Disturbances(context, self._replace)
         self._jobs = Jobs(context, scenario, lambda: context.processes.current(COORDINATOR), begins)
         self.copies = Copies(context, scenario, self._jobs)
-        self._steering = Steering(context, scenario, self._environment, self._jobs, self.copies)
+        past = begins.past if begins is not None else None
+        self._steering = Steering(context, scenario, self._environment, self._jobs, self.copies, past)
         self._rest = Rest(context, not all(source.bounded for source in scenario.workload.inputs))
         self._bound = Bound(context, scenario)
         self._newest = 0

@@ -1,1 +1,2 @@
-"""Snapshots that a run on processes has left, for `cutproof snapshots`: listed, converted, deleted, moved."""
+"""Directories of snapshots that runs in virtual time or on processes leave: jobs begin there, and `cutproof snapshots`
+lists, converts, deletes, moves and copies what they hold."""

@@ -1,4 +1,4 @@
-"""A directory of snapshots, as a run on processes leaves it: found, locked, and read without changing anything.
+"""A directory of snapshots, as a run leaves it: found, locked, and read without changing anything.
 
 What lies there may come from anybody.  It is decoded as data, only below the directory, and never executed.
 """

@@ -23,7 +23,7 @@ FORMAT = "cutproof-snapshots/1"
 CHECKPOINT, SAVEPOINT = "checkpoint", "savepoint"
 
 
-class ListedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot in the list.  `problems` has what keeps it from being restored, by file."""
 
     id: int
@@ -103,7 +103,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """the snapshot with which a new job begins; null: there is none, or some record cannot be read"""
     recovery: list[int]
     """the snapshots of which a recovery of the last job would choose one; several if no run says how that job began"""
-    snapshots: list[ListedSnapshot]
+    snapshots: list[SnapshotSummary]
     unreadable: list[UnreadableRecord]
     unneeded_files: int
     """files that no snapshot needs, those of logs too"""
@@ -174,14 +174,14 @@ class Inventory:
             found[number] = list(dict.fromkeys(problems))
         return found
 
-    def listed(self) -> list[ListedSnapshot]:
+    def listed(self) -> list[SnapshotSummary]:
         return [self._listed(number, record) for number, record in self._directory.records.items()]
 
-    def _listed(self, number: int, record: CompletedSnapshot) -> ListedSnapshot:
+    def _listed(self, number: int, record: CompletedSnapshot) -> SnapshotSummary:
         names = self._needed[number]
         shared = [name for name in names if len(self.needed_by[name]) > 1]
         own = [name for name in names if len(self.needed_by[name]) == 1]
-        return ListedSnapshot(
+        return SnapshotSummary(
             id=number,
             kind=SAVEPOINT if record.savepoint else CHECKPOINT,
             job=record.job,

@@ -8,7 +8,6 @@ the run is joined to the one before: the same workload, the commands and faults 
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
@@ -40,7 +39,6 @@ from ...scenario.model import AnyCommand, Cancel, DeleteSnapshot, Fork, Resume, 
 from .cutting import answers, cut_run, up_to
 from .translation import identity
 
-_NUMBERED = re.compile(r"(fault|command) (\d+)(: .*)", re.DOTALL)
 PARTS = ("runs", "channels", "stored", "completed", "transactions", "passing", "logs", "written", "journal")
 """of a history that goes on"""
 
@@ -107,15 +105,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             _renumbered(entry, before if at < known else shift) for at, entry in enumerate(history.journal)
         ]
         history.lasting = [fault + self.faults for fault in history.lasting]
-        history.unapplied = [self._said(one) for one in history.unapplied]
         history.starved = history.starved or self.history.starved
-
-    def _said(self, unapplied: str) -> str:
-        found = _NUMBERED.fullmatch(unapplied)
-        if found is None:
-            return unapplied
-        number = int(found[2]) + (self.faults if found[1] == "fault" else self.commands)
-        return f"{found[1]} {number}{found[3]}"
 
     # -- the external store -----------------------------------------------------------------
 
@@ -181,6 +171,16 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield last
         if last is not None:
             yield Flush(writer=last.writer, attempt=last.attempt)
+
+
+def fault_in_words(number: int, kind: str, past: Past | None) -> str:
+    """A fault of a run as `History.unapplied` names it: by its number in the scenario of both runs."""
+    return f"fault {number + (past.faults if past is not None else 0)}: {kind}"
+
+
+def command_in_words(number: int, kind: str, past: Past | None) -> str:
+    """A command, as above."""
+    return f"command {number + (past.commands if past is not None else 0)}: {kind}"
 
 
 def past_of(

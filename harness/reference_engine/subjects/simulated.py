@@ -61,6 +61,7 @@ from ...subject.port import Capabilities, ScenarioRefused
 from .continuing import Continued
 from .cutting import answers
 from .forks import Forks
+from .past import command_in_words, fault_in_words
 from .recorder import Recorder
 from .residue import residue_of
 from .transitions import TRANSITIONS, TransitionCount
@@ -191,6 +192,7 @@ class Run:
     ) -> None:
         self.scenario = scenario
         self.begins = begins
+        self._past = begins.past if begins is not None else None
         self.parts = parts
         self._most = most_events
         engine = scenario.engine
@@ -253,11 +255,11 @@ class Run:
 
     def _plan(self) -> None:
         for number, fault in enumerate(self.scenario.faults):
-            name = f"fault {number}: {fault_kind(fault)}"
+            name = fault_in_words(number, fault_kind(fault), self._past)
             self._unapplied[name] = None
             self.triggers.add(fault.trigger, self._injection(number, name))
         for number, command in enumerate(self.scenario.commands):
-            name = f"command {number}: {kind_of(command)}"
+            name = command_in_words(number, kind_of(command), self._past)
             if isinstance(command, Fork):
                 self._unapplied[name] = None
                 if not isinstance(command.trigger, AtRest):
@@ -310,7 +312,7 @@ class Run:
 
     def _begin_fork(self, number: int, command: Fork) -> None:
         if self.forks.begin(number, command, self.world, self.recorder):
-            self._unapplied.pop(f"command {number}: fork", None)
+            self._unapplied.pop(command_in_words(number, kind_of(command), self._past), None)
 
     def resume(self, status: Status) -> None:
         """Start the next job once the previous one has ended, if the scenario has a resume."""

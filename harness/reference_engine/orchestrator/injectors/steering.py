@@ -13,6 +13,7 @@ from .....reference_impl.core.vocabulary.causes import NoCoordinator
 from .....reference_impl.core.vocabulary.events import CommandKind
 from .....reference_impl.processes.network.frames import Issue
 from ....scenario.model import AnyCommand, Fork, OfASnapshot, Resume, Scenario, StopWithSavepoint, format_of, kind_of
+from ...subjects.past import Past, command_in_words, fault_in_words
 from ..context import Context
 from ..copies import Copies
 from ..jobs import Jobs
@@ -24,20 +25,27 @@ class Steering:
     """The triggers of a run.  `set_out` adds them, and times count from then."""
 
     def __init__(
-        self, context: Context, scenario: Scenario, environment: Disturbances, jobs: Jobs, copies: Copies
+        self,
+        context: Context,
+        scenario: Scenario,
+        environment: Disturbances,
+        jobs: Jobs,
+        copies: Copies,
+        past: Past | None,
     ) -> None:
         self._context = context
         self._scenario = scenario
         self._environment = environment
         self._jobs = jobs
         self._copies = copies
+        self._past = past
         self.triggers = Triggers(environment.now, environment.at)
         self._unapplied: dict[str, None] = {}
         self._happened: dict[str, int] = {}
 
     def set_out(self) -> None:
         for number, fault in enumerate(self._scenario.faults):
-            name = f"fault {number}: {fault_kind(fault)}"
+            name = fault_in_words(number, fault_kind(fault), self._past)
             self._unapplied[name] = None
             self.triggers.add(fault.trigger, self._injection(number, name))
         for number, command in enumerate(self._scenario.commands):
@@ -45,7 +53,7 @@ class Steering:
                 if not isinstance(command.trigger, AtRest):
                     self.triggers.add(command.trigger, self._forking(number))
             elif not isinstance(command, Resume):
-                name = f"command {number}: {kind_of(command)}"
+                name = command_in_words(number, kind_of(command), self._past)
                 self._unapplied[name] = None
                 self.triggers.add(command.trigger, self._issue(number, name, command))
 

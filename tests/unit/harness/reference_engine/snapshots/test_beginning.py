@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtPoint, AtRest, AtTime
+from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillTask
 from cutproof.harness.cli.entry import main
 from cutproof.harness.reference_engine.snapshots.directory import Directory
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
@@ -135,6 +135,18 @@ def test_a_run_that_upgraded_its_job_cannot_be_continued(tmp_path: Path) -> None
     left(tmp_path / "kept", SimulatedSubject(), replace(stopped(), commands=(*STOP, upgraded)))
     with pytest.raises(UsageError, match="has upgraded its job, and a new run does not know the uids"):
         begun(tmp_path / "kept", SimulatedSubject(), unstopped())
+
+
+def test_what_was_not_applied_has_its_number_in_the_scenario_of_both_runs(tmp_path: Path) -> None:
+    """The run before had a fault that was not applied either: of that its own history tells."""
+    never = AtPoint(point="checkpoint-completed", occurrence=999)
+    lost = KillTask(trigger=never, task="op0-0")
+    left(tmp_path / "kept", SimulatedSubject(), replace(stopped(), faults=(lost,)))
+    late = replace(unstopped(), faults=(lost,), commands=(Cancel(trigger=never),))
+    result = begun(tmp_path / "kept", SimulatedSubject(), late)
+    assert result.history.unapplied == ["fault 1: kill-task", "command 3: cancel"]
+    assert kind_of(result.scenario.commands[3]) == "cancel"
+    assert len(result.scenario.faults) == 2
 
 
 def test_a_snapshot_that_a_job_before_did_not_claim_stays(tmp_path: Path) -> None:
