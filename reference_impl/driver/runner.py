@@ -482,11 +482,12 @@ class TaskRunner:
             self._reaches("state-loaded", "after")
 
     def _report(self, effect: e.Report) -> None:
-        point = REPORTED_AT.get(type(effect.message))
-        if point is None or self._reaches(point, "before"):
+        point = REPORTED_AT.get(type(effect.message), "")
+        if point not in self._points.watched:
             self.world.control.to_coordinator(self.name, effect.message)
-            if point is not None:
-                self._reaches(point, "after")
+        elif self._reaches(point, "before"):
+            self.world.control.to_coordinator(self.name, effect.message)
+            self._reaches(point, "after")
 
     def _persist(self, effect: e.Persist) -> None:
         self.frozen = effect.synchronous
