@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtPoint, AtRest, FailCommit
+from cutproof.faults.plan import AtPoint, AtRest, AtTime, FailCommit
 from cutproof.harness.reference_engine.orchestrator.copies import Copies, Copy
 from cutproof.harness.reference_engine.orchestrator.evidence import kept as saved_run
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.scenario.files import digest, write_scenario
-from cutproof.harness.scenario.model import DeleteSnapshot, Fork, Savepoint, Scenario
+from cutproof.harness.scenario.model import DeleteSnapshot, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.harness.subject.port import ScenarioRefused
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, Forked, History, JobEnded, SnapshotDeleted, TaskFailed
+from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
-from cutproof.properties.model.workload import Count
+from cutproof.properties.model.workload import Count, Sum
 from end_to_end.command_line import cutproof_command, result
 from unit.simulated.worlds import counted, job, journal
 
@@ -73,6 +74,23 @@ def test_every_retained_snapshot_is_forked_and_yields_what_is_owed(processes: Ma
         if sink == "transactional":
             assert Counter(one.history.committed) == counted(scenario)
     assert restorable(ran) == Holds(exercised=3)
+
+
+def test_a_fork_has_the_uids_and_types_of_the_job_that_took_its_snapshot(processes: Make) -> None:
+    """The first job's sums are whole, the second one's are in hundredths, under another uid."""
+    stop = StopWithSavepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=3))
+    other = {"op0": "total"}
+    upgrade = Upgrade(
+        renamed=other, moves=other, retyped={"op0": "hundredths"}, converts={"op0": "whole-to-hundredths"}
+    )
+    resume = Resume(trigger=AtTime(at_us=500), upgrade=upgrade)
+    commands = (EARLY, stop, resume, AT_REST)
+    ran = run(processes(), job(60, Sum(), commands=commands, retained_checkpoints=2))
+    assert ran.judgement.violated == {}
+    jobs = {one.checkpoint: one.job for one in ran.history.completed}
+    assert {jobs[one.checkpoint] for one in forks(ran)} == {1, 2}
+    assert {journal(JobEnded, one.history)[-1].status for one in forks(ran)} == {"finished"}
+    assert isinstance(restorable(ran), Holds)
 
 
 def test_a_running_job_is_forked_at_another_parallelism(processes: Make) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ....faults.plan import AtPoint
+from ....properties.model.upgrade import Upgrade
 from ....reference_impl.core.extensions import local_recovery
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.core.vocabulary.ids import TaskId
@@ -71,7 +72,8 @@ def opened(
     begins: Behind | None = None,
 ) -> Opened:
     """Prepare a run.  Raises ScenarioRefused if the engine refuses it, CutproofError if a service is missing."""
-    job = process_job.describe(scenario, defect, scale, begins.past.job if begins is not None else 0)
+    before = (begins.past.job, begins.past.upgraded) if begins is not None else (0, Upgrade())
+    job = process_job.describe(scenario, defect, scale, *before)
     try:
         made = process_job.make_job(job)
         made.config.check([source.name for source in scenario.workload.inputs if not source.rewindable])

@@ -15,8 +15,9 @@ import msgspec
 
 from ....faults.plan import AtTime
 from ....properties.model import history as h
+from ....properties.model.upgrade import Upgrade
 from ....properties.reconstruct.commands import Commands
-from ....properties.reconstruct.layouts import layouts, rescaled
+from ....properties.reconstruct.layouts import layouts, rescaled, state_types, uids
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
@@ -66,6 +67,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """by operator: what the next job changes"""
     claimed: bool | None = None
     """whether the next job claims the snapshot; None: nothing is said of it"""
+    upgraded: Upgrade = Upgrade()
+    """the uids and types that the next job has, as the job has that took the snapshot"""
 
     # -- the history -------------------------------------------------------------------
 
@@ -261,6 +264,10 @@ def past_of_fork(
         command=command,
         parallelism=dict(fork.parallelism),
         claimed=True if fork.by_reference else None,
+        upgraded=Upgrade(
+            renamed=uids(range(1, snapshot.job + 1), Commands(history))[snapshot.job],
+            retyped=state_types(range(1, snapshot.job + 1), Commands(history))[snapshot.job],
+        ),
     )
     topology = rescaled(layout, fork.parallelism)
     return past, msgspec.structs.replace(scenario, topology=topology, faults=(), commands=(), deviations=())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ....properties.model.upgrade import Upgrade
 from ....properties.semantics.user_functions import user_nodes
 from ....reference_impl.core.extensions.sinks.direct_sink import Identity
 from ....reference_impl.core.job.config import Config
@@ -29,22 +30,36 @@ RETRY_US = 40_000
 """of the machine's clock: on a busy machine, shorter timeouts would fail correct jobs"""
 
 
+NOT_UPGRADED = Upgrade()
+
+
 class Described(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Scenario
     defect: str | None
     scale: int
     jobs_before: int = 0
     """of another run, from whose snapshot the first job begins; it has the number behind theirs"""
+    upgraded: Upgrade = Upgrade()
+    """the uids and types of the first job"""
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's operators"""
 
 
-def describe(scenario: Scenario, defect: str | None, scale: int, jobs_before: int = 0) -> bytes:
+def describe(
+    scenario: Scenario, defect: str | None, scale: int, jobs_before: int = 0, upgraded: Upgrade = NOT_UPGRADED
+) -> bytes:
     """The encoded scenario that `make_job` reads."""
     entries = [entry_of(name) for name in user_nodes(scenario.workload).values()]
     functions = tuple(entry for entry in entries if entry is not None)
     return msgspec.json.encode(
-        Described(scenario=scenario, defect=defect, scale=scale, jobs_before=jobs_before, functions=functions)
+        Described(
+            scenario=scenario,
+            defect=defect,
+            scale=scale,
+            jobs_before=jobs_before,
+            upgraded=upgraded,
+            functions=functions,
+        )
     )
 
 
@@ -54,7 +69,7 @@ def make_job(described: bytes) -> Job:
     known(described_job.functions)
     scenario = described_job.scenario
     workload = scenario.workload
-    graph, *later = translation.job_graphs(scenario, described_job.jobs_before)
+    graph, *later = translation.job_graphs(scenario, described_job.jobs_before, described_job.upgraded)
     return Job(
         graph=graph,
         later=tuple(later),

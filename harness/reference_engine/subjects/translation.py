@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from ....faults.plan import AtAim
+from ....properties.model import upgrade as described_upgrade
 from ....properties.model import workload as described
 from ....properties.model.stages import COMMITTERS
 from ....properties.model.workload import SINK, Topology, Workload
@@ -84,13 +85,18 @@ def _committers(parallelism: int, committing: str) -> Iterable[OperatorSpec]:
         yield OperatorSpec(name=published, parallelism=1, inputs=(before,), role="global-committer")
 
 
-def job_graphs(scenario: Scenario, before: int = 0) -> tuple[JobGraph, ...]:
+def job_graphs(
+    scenario: Scenario, before: int = 0, upgraded: described_upgrade.Upgrade | None = None
+) -> tuple[JobGraph, ...]:
     """The graphs of a scenario's jobs: the first, and one for each that is resumed.
 
     Jobs are numbered from 1.  If `before` jobs of another run have the first numbers, a graph stands for each of these
-    too.  Raises InvalidGraph if a resume requests an impossible parallelism.
+    too.  `upgraded`: the uids and types of the first job.  Raises InvalidGraph if a resume requests an impossible
+    parallelism.
     """
     graph = job_graph(scenario.workload, scenario.topology, scenario.engine)
+    if upgraded is not None:
+        graph = retyped(graph.upgraded(upgraded.renamed), upgraded.retyped)
     graphs = [graph] * (before + 1)
     for command in scenario.commands:
         if isinstance(command, Resume):
