@@ -200,7 +200,7 @@ def past_of(
     layout = layouts(before.topology, range(1, snapshot.job + 1), Commands(history))[snapshot.job]
     wanted = scenario.topology.parallelism
     changed = {name: wanted[name] for name, number in layout.parallelism.items() if wanted[name] != number}
-    cut.journal = [one for one in cut.journal if not _came_later(one, snapshot.job)]
+    cut.journal = [one for one in _without_copies(cut.journal) if not _came_later(one, snapshot.job)]
     between: list[AnyCommand] = [DeleteSnapshot(trigger=AtTime(at_us=0)) for _ in gone]
     if not any(isinstance(one, h.JobEnded) and one.job == snapshot.job for one in cut.journal):
         between.append(Cancel(trigger=AtTime(at_us=0)))
@@ -276,6 +276,17 @@ def past_of_fork(
 def _takes_away(entry: h.AnyJournalEntry) -> bool:
     """Whether an entry says that a snapshot was deleted, or that its user wanted that."""
     return isinstance(entry, h.SnapshotDeleted) or (isinstance(entry, h.CommandIssued) and entry.kind in h.REMOVING)
+
+
+def _without_copies(journal: Sequence[h.AnyJournalEntry]) -> Iterator[h.AnyJournalEntry]:
+    """The copies that a user had made lie in a directory that the next run does not see: it knows a snapshot that was
+    moved there as deleted, and nothing of one that was copied."""
+    copied = {one.command for one in journal if isinstance(one, h.CommandIssued) and one.kind == "copy-snapshot"}
+    for one in journal:
+        if isinstance(one, h.CommandIssued | h.CommandReturned) and one.command in copied:
+            continue
+        moved = isinstance(one, h.CommandIssued) and one.kind == "move-snapshot"
+        yield msgspec.structs.replace(one, kind="delete-snapshot") if moved else one
 
 
 def _came_later(entry: h.AnyJournalEntry, job: int) -> bool:

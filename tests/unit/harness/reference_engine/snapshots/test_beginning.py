@@ -20,7 +20,16 @@ from cutproof.harness.reference_engine.snapshots.directory import Directory
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.scenario.files import write_scenario
-from cutproof.harness.scenario.model import Cancel, Fork, Resume, Scenario, kind_of
+from cutproof.harness.scenario.model import (
+    Cancel,
+    CopySnapshot,
+    Fork,
+    MoveSnapshot,
+    Resume,
+    Scenario,
+    StopWithSavepoint,
+    kind_of,
+)
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, JobEnded
 from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import Violated
@@ -147,6 +156,18 @@ def test_what_was_not_applied_has_its_number_in_the_scenario_of_both_runs(tmp_pa
     assert result.history.unapplied == ["fault 1: kill-task", "command 3: cancel"]
     assert kind_of(result.scenario.commands[3]) == "cancel"
     assert len(result.scenario.faults) == 2
+
+
+@pytest.mark.parametrize("kind", [CopySnapshot, MoveSnapshot])
+def test_the_copies_that_a_user_had_made_are_not_looked_for_in_the_next_run(tmp_path: Path, kind: Any) -> None:
+    at = AtPoint(point="checkpoint-completed", occurrence=3)
+    stop = StopWithSavepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=4))
+    commands = (STOP[0], kind(trigger=at, snapshot="kept"), stop)
+    before = left(tmp_path / "kept", SimulatedSubject(), replace(unstopped(), commands=commands))
+    assert before.judgement.violated == {}
+    assert before.history.residue is not None
+    assert before.history.residue.copies
+    assert_it_holds(begun(tmp_path / "kept", SimulatedSubject(), unstopped()))
 
 
 def test_a_snapshot_that_a_job_before_did_not_claim_stays(tmp_path: Path) -> None:
