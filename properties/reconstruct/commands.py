@@ -27,6 +27,7 @@ from ..model.history import (
     CommandReturned,
     Completed,
     CoordinatorDown,
+    FaultFired,
     History,
     JobEnded,
     SnapshotDeleted,
@@ -223,16 +224,27 @@ class Commands:
         )
         return self._violated("command not obeyed", message, answer.order, answer.checkpoint)
 
+    @property
+    def _found_no_snapshots(self) -> bool:
+        """Whether a coordinator took over that may have found none, or could not read them."""
+        journal = self._history.journal
+        unreadable = any(isinstance(entry, FaultFired) and entry.kind == "fail-read" for entry in journal)
+        took_over = any(isinstance(entry, CoordinatorDown) for entry in journal)
+        return took_over and (unreadable or self._history.snapshots == "memory")
+
     def _disobeyed(self, one: Asked) -> Violated | None:
         """A job that ended in another way than its successful command requires.
 
         A job that failed although its stop had succeeded, or that a later command cancelled, does not count.  A cancel
-        that was answered is durable: no failure comes after it.
+        that was answered is durable: no failure comes after it, unless a coordinator took over that found no snapshots
+        (ABS-14), or could not read them.
         """
         ended = next((end for end in self.ends if end.job == one.job), None)
         if ended is None or not one.succeeded or not one.ending:
             return None
         if ended.status == one.ending or (one.ending != "cancelled" and ended.status in ("failed", "cancelled")):
+            return None
+        if ended.status == "failed" and self._found_no_snapshots:
             return None
         message = f"the command {one.issued.kind} succeeded, and job {ended.job} ended {ended.status}"
         return self._violated("command not obeyed", message, ended.order, ended.checkpoint)

@@ -73,19 +73,17 @@ class TakeOver:
             return [SetTimer(RetryListing(), self._retry_us)]
         self._completed.take_over(event.retained)
         self._completed.copied.update(dict.fromkeys(event.copied))
-        if self._records.closure is not None:
-            return self._closing.close(self._records.closure)
+        # a job that was being cancelled fails too: else its user would resume it from nothing
         if self._records.had_snapshot and not event.retained:
             return self._closing.fail(SnapshotsLost())
+        if self._records.closure is not None:
+            return self._closing.close(self._records.closure)
         return [*self._cleaner.all_listed(), *self._execution.start(TakenOver())]
 
     def list_again(self, timeout: RetryListing) -> list[Effect]:
         return [ListSnapshots()] if isinstance(self._life.stage, Listing) else []
 
     def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
-        """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to.  A job
-        whose end was decided before ends as was decided."""
+        """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
         self._completed.take_over(event.retained, knows_all=False)
-        if self._records.closure is not None:
-            return self._closing.close(self._records.closure)
         return self._closing.fail(RecordsUnreadable(event.unreadable))

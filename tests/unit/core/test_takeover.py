@@ -111,26 +111,11 @@ def test_a_coordinator_that_died_closing_a_job_down_leaves_that_to_its_successor
     assert end(job.saved()) == ("cancelled", 6, "by its user")
 
 
-def test_a_job_that_was_being_cancelled_stays_cancelled_without_its_snapshots() -> None:
-    """The cancel was answered; what may be promised is committed or kept as with any coordinator without memory."""
+def test_a_job_that_was_being_cancelled_fails_without_its_snapshots() -> None:
+    """Else its user would resume it, and it would start from nothing silently (ABS-14)."""
     closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot=True, closure=CANCELLED)
-    job, effects = took_over(record=closing, memory=True)
-    assert of(SaveJob, effects)[0].record.closure == CANCELLED
-    job.saved()
-    effects = job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 6),)))
-    assert [one.request for one in of(Transact, effects)] == []
-    assert end(effects) == ("cancelled", None, "by its user")
-
-
-def test_a_job_that_was_being_cancelled_stays_cancelled_with_a_record_that_cannot_be_read() -> None:
-    closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot=True, closure=CANCELLED)
-    job = CoordinatorRig(sink="plain")
-    job.start(closing)
-    for _ in range(4):
-        job.listed(complete_snapshot(3), unreadable=(5,))
-        job.timer(RetryListing())
-    job.listed(complete_snapshot(3), unreadable=(5,))
-    assert end(job.saved())[::2] == ("cancelled", "by its user")
+    _, effects = took_over(record=closing, memory=True)
+    assert of(SaveJob, effects)[0].record.closure == Closure(Status.FAILED, SnapshotsLost())
 
 
 def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:

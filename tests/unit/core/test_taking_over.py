@@ -92,16 +92,11 @@ def test_a_job_whose_snapshots_are_gone_fails_unless_it_never_had_one() -> None:
     assert job.listed()[-1] == Told("execution.start", (TakenOver(),))
 
 
-def test_a_job_that_was_to_be_closed_is_closed_whatever_became_of_its_snapshots() -> None:
+def test_a_job_that_was_to_be_closed_is_closed_unless_its_snapshots_are_gone() -> None:
     job = Job()
     job.records.closure, job.records.had_snapshot = CLOSURE, True
-    closed = [Told("closing.close", (CLOSURE,))]
-    assert job.listed(complete_snapshot(3)) == closed
-    assert job.listed() == closed
-    last = Job(stage=Listing(LISTING_TRIES))
-    last.records.closure = CLOSURE
-    assert last.listed(complete_snapshot(1), unreadable=(2,)) == closed
-    assert not last.completed.knows_all
+    assert job.listed(complete_snapshot(3)) == [Told("closing.close", (CLOSURE,))]
+    assert job.listed() == [Told("closing.fail", (SnapshotsLost(),))]
 
 
 def test_a_record_that_cannot_be_read_is_read_again_so_many_times_and_then_the_job_fails() -> None:

@@ -13,7 +13,6 @@ from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.incompatible import finished_before, refused_by_name, undescribed
-from cutproof.properties.model.causes import OtherCause
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded
 from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Violated
 from cutproof.properties.model.workload import Count, Input, InputRecord, Node, Union, Workload
@@ -105,22 +104,14 @@ def test_a_coordinator_that_dies_meanwhile_leaves_the_refusal_to_the_next() -> N
     assert (incompatible.finished, [hit.fault for hit in incompatible.hits]) == (True, ["kill-coordinator"])
 
 
-def test_a_refusal_that_was_decided_is_told_though_the_snapshots_died_with_the_coordinator() -> None:
+def test_a_job_that_fails_for_another_reason_was_not_refused() -> None:
     scenario = job(STOP, with_new("count"), engine=Engine(checkpoint_interval_us=7_000, snapshot_store="memory"))
     refused = journal(JobEnded, result_of(scenario).history)[1]
     kill = KillCoordinator(trigger=AtTime(at_us=refused.at_us - 100), down_us=3_000)
-    history = result_of(msgspec.structs.replace(scenario, faults=(kill,))).history
-    assert history.unapplied == []
-    assert endings(history)[1] == ("failed", FINISHED)
-
-
-def test_a_job_that_fails_for_another_reason_was_not_refused() -> None:
-    scenario = job(STOP, with_new("count"), AGAIN)
-    history = result_of(scenario).history
-    refused = journal(JobEnded, history)[1]
-    other = msgspec.structs.replace(refused, reason="its disk is full", cause=OtherCause())
-    history.journal[history.journal.index(refused)] = other
-    (incompatible,) = [stop for stop in stops_of(scenario, history) if stop.kind == "unfit-resume"]
+    killed = msgspec.structs.replace(scenario, faults=(kill,))
+    history = result_of(killed).history
+    assert "in the memory of the coordinator that died" in endings(history)[1][1]
+    (incompatible,) = [stop for stop in stops_of(killed, history) if stop.kind == "unfit-resume"]
     assert not incompatible.finished
 
 

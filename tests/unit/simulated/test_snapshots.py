@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, TearWrite
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Cancel, Resume, Scenario, StopWithSavepoint
+from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import CommandReturned, History, TaskFailed
 from cutproof.reference_impl.core.decisions.parts import Parts
 from unit.simulated.worlds import attempts, ended, fired, job, journal, rows, run, shown, started
@@ -135,18 +136,18 @@ def test_a_dead_coordinators_memory_is_lost_and_the_job_reports_it() -> None:
     assert not any(one.reads for one in history.runs if one.attempt > 1)
 
 
-def test_a_cancel_that_was_answered_survives_a_coordinator_that_takes_its_snapshots_with_it() -> None:
-    history = run(
-        job(
-            snapshot_store="memory",
-            commands=(Cancel(trigger=AtTime(at_us=6_000)),),
-            faults=(KillCoordinator(trigger=AtTime(at_us=6_125)),),
-        )
+def test_a_job_that_was_being_cancelled_is_not_resumed_from_nothing_without_its_snapshots() -> None:
+    scenario = job(
+        snapshot_store="memory",
+        commands=(Cancel(trigger=AtTime(at_us=6_000)), Resume(trigger=AtTime(at_us=5_000))),
+        faults=(KillCoordinator(trigger=AtTime(at_us=6_125)),),
     )
-    [answer] = [entry for entry in history.journal if isinstance(entry, CommandReturned)]
+    history = run(scenario)
+    answer, *_ = [entry for entry in history.journal if isinstance(entry, CommandReturned)]
     assert answer.error == ""
     assert fired(history) == ["kill-coordinator"]
-    assert ended(history) == ("cancelled", "by its user")
+    assert ended(history) == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
+    assert not judge(scenario.workload, scenario.topology, history).violated
 
 
 def test_a_coordinator_that_dies_before_the_first_snapshot_loses_nothing() -> None:

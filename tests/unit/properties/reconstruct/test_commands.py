@@ -224,6 +224,16 @@ def test_no_failure_comes_after_a_cancel_that_was_answered() -> None:
     assert accused(toy) == ("command not obeyed", "the command cancel succeeded, and job 1 ended failed")
 
 
+def test_a_coordinator_that_takes_the_snapshots_with_it_fails_a_job_that_was_being_cancelled() -> None:
+    toy = cancelled()
+    ended(toy).status, ended(toy).reason = "failed", "its snapshots were in the memory of the coordinator that died"
+    toy.seen.snapshots = "memory"
+    assert accused(toy)[0] == "command not obeyed"
+    last = toy.seen.journal.index(ended(toy))
+    toy.seen.journal.insert(last, CoordinatorDown(order=ended(toy).order - 1, at_us=ended(toy).at_us, fault=0))
+    assert not isinstance(judged(toy), Violated)
+
+
 @pytest.mark.parametrize("make", [stopped, cancelled])
 def test_a_job_that_lives_on(make: Callable[[], Toy]) -> None:
     toy = resting()
