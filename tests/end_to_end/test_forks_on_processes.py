@@ -114,8 +114,8 @@ def test_a_running_job_is_forked_at_another_parallelism(processes: Make) -> None
 
 def test_a_fork_has_what_its_user_deletes_later(processes: Make) -> None:
     fork = Fork(trigger=AtPoint(point="checkpoint-completed", occurrence=3), snapshot="early")
-    delete = DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=4), snapshot="early")
-    ran = run(processes(), forked(EARLY, fork, delete))
+    delete = DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=5), snapshot="early")
+    ran = run(processes(), forked(EARLY, fork, delete, read_interval_us=1_000))
     (one,) = forks(ran)
     assert one.checkpoint in [deleted.checkpoint for deleted in journal(SnapshotDeleted, ran.history)]
     assert one.checkpoint not in [deleted.checkpoint for deleted in journal(SnapshotDeleted, one.history)]
