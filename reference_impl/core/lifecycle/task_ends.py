@@ -106,10 +106,19 @@ class TaskEnds:
             self._enter(task, InputProcessed())
 
     def order_to_finish(self, ended: Sequence[TaskId], checkpoint: CheckpointId) -> list[TaskId]:
-        """A checkpoint is complete: of the tasks whose input had `ended` before it, which may finish now (FIN-1)."""
-        going = [task for task in ended if not self.may_have_sent_its_end(task)]
-        for task in going:
-            self._enter(task, OrderedToFinish(checkpoint))
+        """A checkpoint is complete: of the tasks whose input had `ended` before it, which may finish now (FIN-1).
+
+        Without alignment the end of a sender may overtake its barrier, so that a task had all its input before a
+        checkpoint, and its sender had not.  Such a task stays: it could not take part in the checkpoint that covers its
+        sender's end, and no sender finishes without that one.
+        """
+        going = []
+        for task in self._tasks:
+            if task not in ended or self.may_have_sent_its_end(task):
+                continue
+            if all(self.may_have_sent_its_end(sender) for sender in self._graph.senders(task)):
+                self._enter(task, OrderedToFinish(checkpoint))
+                going.append(task)
         return going
 
     def reported(self, task: TaskId) -> None:

@@ -30,7 +30,7 @@ def at_end(end: TaskEnd) -> TaskEnds:
     if isinstance(end, InputProcessed | OrderedToFinish):
         ends.end_input(OP)
     if isinstance(end, OrderedToFinish):
-        ends.order_to_finish((OP,), end.checkpoint)
+        ends.order_to_finish((SOURCE, OP), end.checkpoint)
     if isinstance(end, ReportedFinished):
         ends.reported(OP)
     return ends
@@ -44,7 +44,7 @@ def sender_finished(ends: TaskEnds) -> None:
 
 STEPS: dict[str, Callable[[TaskEnds], object]] = {
     "input ended": lambda ends: ends.end_input(OP),
-    "ordered to finish": lambda ends: ends.order_to_finish((OP,), FIVE),
+    "ordered to finish": lambda ends: ends.order_to_finish((SOURCE, OP), FIVE),
     "reported": lambda ends: ends.reported(OP),
     "sender finished": sender_finished,
 }
@@ -91,13 +91,21 @@ def test_the_table_has_every_pair() -> None:
 
 def test_a_task_counts_as_finished_behind_those_that_send_to_it() -> None:
     ends = TaskEnds(GRAPH)
+    ends.order_to_finish(TASKS, FIVE)
     for task in (SINK, OP):
-        ends.order_to_finish((task,), FIVE)
         ends.reported(task)
         assert ends.count_next_finished() is None
     ends.reported(SOURCE)
-    assert [ends.count_next_finished() for _ in range(4)] == [(SOURCE, None), (OP, FIVE), (SINK, FIVE), None]
+    assert [ends.count_next_finished() for _ in range(4)] == [(SOURCE, FIVE), (OP, FIVE), (SINK, FIVE), None]
     assert ends.finished == TASKS
+
+
+def test_a_task_is_not_ordered_to_finish_before_those_that_send_to_it() -> None:
+    """In at-least-once mode its snapshot may have all its input, where that of its sender has not sent it all."""
+    ends, six = TaskEnds(GRAPH), CheckpointId(6)
+    assert ends.order_to_finish((SINK, OP), FIVE) == []
+    assert ends.order_to_finish((SINK, SOURCE, OP), six) == [SOURCE, OP, SINK]
+    assert ends.ordered_to_finish == {SOURCE: six, OP: six, SINK: six}
 
 
 def test_a_part_that_begins_again_forgets_how_far_it_was() -> None:
