@@ -43,7 +43,7 @@ _SEQUENCES: tuple[tuple[str, ...], ...] = (
     ("stop", "resume claim"),
     ("cancel", "resume no-claim"),
     ("stop", "resume upgraded"),
-    ("move-snapshot", "fork"),
+    ("move-snapshot", "stop", "fork"),
 )
 _KNOWN = {NONE, *(action for actions in _SEQUENCES for action in actions)}
 SEQUENCES: tuple[tuple[str, ...], ...] = (*_SEQUENCES, *((action,) for action in ACTIONS if action not in _KNOWN))

@@ -54,6 +54,7 @@ SENTENCES: dict[type, str] = {
     o.JobEnded: "reason",
     o.Died: "reason",
     o.CommandReturned: "error",
+    o.CoordinatorChanged: "reason",
     o.FaultFired: "detail",
     o.Transacted: "reason",
 }
