@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.properties.model.verdict import INVARIANTS
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
@@ -77,3 +79,10 @@ def test_the_architecture_page_names_every_folder() -> None:
 def test_a_folder_without_a_row_would_be_seen() -> None:
     page = "| `harness/cli` | the command line; `new/` has more | |"
     assert _unnamed(["harness/cli", "harness/cli/new", "harness/other"], page) == ["harness/other"]
+
+
+def test_the_first_output_that_the_readme_shows_has_a_row_for_each_invariant() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = text.split("<!-- verify: begin -->")[1].split("<!-- verify: end -->")[0]
+    table = shown.split("invariant ")[1].split("\n\n")[0].splitlines()[1:]
+    assert tuple(row.split()[0] for row in table) == INVARIANTS
