@@ -39,7 +39,16 @@ def with_few_tolerated(choices: Choices, scenario: Scenario, most: int, *, real_
     if not choices.percent(PERCENT if fails else PERCENT_OTHERS):
         return scenario
     few = replace(scenario, engine=replace(engine, tolerated_failures=choices.pick((0, 1, 2, 1))))
-    return few if real_time else _exceeded(choices, few, most)
+    return few if real_time else _patient(_exceeded(choices, few, most))
+
+
+def _patient(scenario: Scenario) -> Scenario:
+    """The scenario with time for a barrier that waits behind all records: without a fault no checkpoint times out."""
+    engine, target = scenario.engine, forecast(scenario.workload, scenario.topology, scenario.engine)
+    behind_all_us = target.reads * target.depth * engine.apply_cost_us + TIMES_FORECAST * target.checkpoint_us
+    return replace(
+        scenario, engine=replace(engine, checkpoint_timeout_us=max(engine.checkpoint_timeout_us, behind_all_us))
+    )
 
 
 def _exceeded(choices: Choices, scenario: Scenario, most: int) -> Scenario:

@@ -77,6 +77,11 @@ class Sessions:
         if point is not None:
             self.world.points.reach(point, asker.name, "after", asker)
 
+    @property
+    def has_sent(self) -> bool:
+        """Whether some request has not arrived yet."""
+        return any(arrival > self.world.loop.now for arrival in self._clear_at.values())
+
     def _arrive(self, sender: tuple[Actor, int, int], request: AnyRequest) -> None:
         asker, number, applied = sender
         owed_to: int | None = None

@@ -91,8 +91,9 @@ def test_a_checkpoint_has_time_enough(drawn: list[Scenario]) -> None:
     courses = [forecast(one.workload, one.topology, one.engine) for one in drawn]
     assert [one for one in courses if one.engine.checkpoint_timeout_us < 3 * one.checkpoint_us] == []
     timeouts = Counter(one.engine.checkpoint_timeout_us for one in courses)
-    assert (min(timeouts), max(timeouts)) == (10_000, 40_000), "none late, some hurried"
-    assert timeouts[10_000] + timeouts[40_000] > 0.95 * timeouts.total(), "others where acknowledgements are lost"
+    usual = [one.engine.checkpoint_timeout_us for one in courses if one.engine.tolerated_failures > 2]
+    assert (min(timeouts), max(usual)) == (10_000, 40_000), "none late, some hurried"
+    assert timeouts[10_000] + timeouts[40_000] > 0.9 * timeouts.total(), "others where few failures are tolerated"
 
 
 def test_alignments_are_drawn_about_evenly_by_default(drawn: list[Scenario]) -> None:
