@@ -92,7 +92,7 @@ def test_mutants_are_drawn_from_every_folder_and_each_has_tests_near() -> None:
     assert near["properties/model"] == "tests/unit/properties"
     nearest, rest = mutation.test_files(ROOT, "properties/reconstruct/lineage.py")
     assert nearest[0] == "tests/unit/properties/reconstruct/test_lineage.py"
-    assert "tests/unit/core/test_task.py" in rest
+    assert "tests/unit/core/protocol/test_task.py" in rest
     assert not set(nearest) & set(rest)
 
 

@@ -25,7 +25,7 @@ def _is_there(path: str, test: str) -> bool:
 def test_what_shares_the_session_is_scheduled_together_and_first() -> None:
     assert sharing.scope_of("tests/unit/spark/test_late_windows.py::test_it") == sharing.SPARK
     assert sharing.rank("tests/unit/spark/test_late_windows.py::test_it") == 0
-    assert sharing.rank("tests/unit/core/test_timers.py::test_it") == len(sharing.LONG)
+    assert sharing.rank("tests/unit/core/operators/test_timers.py::test_it") == len(sharing.LONG)
 
 
 def test_what_measures_the_same_is_scheduled_together() -> None:
