@@ -185,4 +185,5 @@ def _known(command: AnyCommand, capabilities: Capabilities, engine: Engine) -> A
         command = replace(command, by_reference=False)
     if isinstance(command, Resume) and not (capabilities.upgrades and engine.guarantee != "at-most-once"):
         command = replace(command, upgrade=UNSET)
-    return command if format_of(command) in ("", *capabilities.snapshot_formats) else replace(command, format=UNSET)
+    known = capabilities.snapshot_formats if engine.snapshot_store == "files" else {"canonical"}
+    return command if format_of(command) in ("", *known) else replace(command, format=UNSET)
