@@ -506,7 +506,8 @@ class Forked(Entry, kw_only=True):
 
     `command` is the number of the command that requested it, `at_us` when the stores were copied, and `checkpoint` the
     snapshot; `retained` are all snapshots that were retained then.  `history` is that of the lineage up to the
-    snapshot, and of the new job behind it, with a sink of its own.
+    snapshot, and of the new job behind it, with a sink of its own.  `from_copy`: the snapshot was a user's copy, and no
+    other snapshot was there.
     """
 
     command: int
@@ -514,6 +515,7 @@ class Forked(Entry, kw_only=True):
     checkpoint: int
     retained: list[int]
     history: History
+    from_copy: bool = False
 
 
 class History(Entry, kw_only=True, omit_defaults=False):

@@ -59,11 +59,15 @@ class Case:
     `lineage` is that of the run's end.
     """
 
-    def __init__(self, workload: Workload, topology: Topology, history: History) -> None:
+    def __init__(
+        self, workload: Workload, topology: Topology, history: History, *, begins_alone_with: int | None = None
+    ) -> None:
+        """`begins_alone_with`: of a job that was forked from a user's copy, the snapshot; older ones are not there."""
         self.workload = workload
         self.submitted = topology
         """the topology of the first job"""
         self.history = history
+        self._begins_alone_with = begins_alone_with
         self._positions: dict[int | None, Mapping[int, int]] = {}
         self._determined: dict[tuple[bool, bool], bool] = {}
         self._barriers: dict[tuple[str, int], dict[int, int]] = {}
@@ -75,7 +79,11 @@ class Case:
         forked = self.history.forks
         if isinstance(forked, msgspec.UnsetType):
             return ()
-        return tuple((one, Case(self.workload, self.submitted, one.history)) for one in forked)
+        return tuple((one, self._of_fork(one)) for one in forked)
+
+    def _of_fork(self, one: Forked) -> Case:
+        alone = one.checkpoint if one.from_copy else None
+        return Case(self.workload, self.submitted, one.history, begins_alone_with=alone)
 
     @cached_property
     def layouts(self) -> Mapping[int, Topology]:
@@ -418,6 +426,8 @@ class Case:
         had it deleted."""
         if self.is_retained(entry):
             return True
+        if self._begins_alone_with is not None and entry.checkpoint < self._begins_alone_with:
+            return False
         return not self.is_owned(entry) and not self.commands.may_be_deleted(entry.checkpoint)
 
     @cached_property

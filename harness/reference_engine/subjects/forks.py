@@ -41,6 +41,8 @@ class Begun(msgspec.Struct, frozen=True):
     history: h.History
     """up to the snapshot"""
     order: int
+    from_copy: bool = False
+    """the snapshot is a copy that a user has"""
 
 
 class Forks:
@@ -84,7 +86,7 @@ class Forks:
             for one in world.copies_for_users(written, forgets=self._forgets):
                 checkpoint = one.snapshot.checkpoint
                 history = kept_as_copy(up_to(recorder.history, checkpoint), checkpoint)
-                self._begun.append(Begun(number, one, retained, history, recorder.latest))
+                self._begun.append(Begun(number, one, retained, history, recorder.latest, from_copy=True))
         return len(self._begun) > before
 
     def run(self) -> list[h.Forked]:
@@ -96,6 +98,7 @@ class Forks:
                 checkpoint=int(one.stores.snapshot.checkpoint),
                 retained=list(one.retained),
                 history=self._run(one),
+                from_copy=one.from_copy,
             )
             for one in self._begun
         ]
