@@ -183,7 +183,7 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
     kept = (
         redistributed_state(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
     )
-    if case.is_retyped:
+    if case.retyped:
         before = case.scale(run.operator, case.lineages.completed[checkpoint].job)
         kept = msgspec.structs.replace(kept, entries=scaled(kept.entries, case.scale(run.operator, run.job), before))
     held = case.lineages.snapshots.loaded(run)

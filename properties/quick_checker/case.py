@@ -59,15 +59,13 @@ class Case:
     `lineage` is that of the run's end.
     """
 
-    def __init__(
-        self, workload: Workload, topology: Topology, history: History, *, begins_alone_with: int | None = None
-    ) -> None:
-        """`begins_alone_with`: of a job that was forked from a user's copy, the snapshot; older ones are not there."""
+    def __init__(self, workload: Workload, topology: Topology, history: History, alone: int | None = None) -> None:
+        """`alone`: of a job that was forked from a user's copy, the snapshot; older ones are not there."""
         self.workload = workload
         self.submitted = topology
         """the topology of the first job"""
         self.history = history
-        self._begins_alone_with = begins_alone_with
+        self._alone = alone
         self._positions: dict[int | None, Mapping[int, int]] = {}
         self._determined: dict[tuple[bool, bool], bool] = {}
         self._barriers: dict[tuple[str, int], dict[int, int]] = {}
@@ -79,11 +77,9 @@ class Case:
         forked = self.history.forks
         if isinstance(forked, msgspec.UnsetType):
             return ()
-        return tuple((one, self._of_fork(one)) for one in forked)
-
-    def _of_fork(self, one: Forked) -> Case:
-        alone = one.checkpoint if one.from_copy else None
-        return Case(self.workload, self.submitted, one.history, begins_alone_with=alone)
+        alone = [one.checkpoint if one.from_copy else None for one in forked]
+        cases = (Case(self.workload, self.submitted, one.history, it) for one, it in zip(forked, alone, strict=True))
+        return tuple(zip(forked, cases, strict=True))
 
     @cached_property
     def layouts(self) -> Mapping[int, Topology]:
@@ -111,11 +107,6 @@ class Case:
     def retyped(self) -> tuple[str, ...]:
         """The sums whose state is not whole in some job."""
         return tuple(dict.fromkeys(name for types in self.state_types.values() for name in types))
-
-    @property
-    def is_retyped(self) -> bool:
-        """Whether some job keeps states of another type than the first."""
-        return bool(self.retyped)
 
     @cached_property
     def _jobs(self) -> frozenset[int]:
@@ -288,7 +279,7 @@ class Case:
         """
         return (
             self.history.guarantee != "exactly-once"
-            or self.is_retyped
+            or bool(self.retyped)
             or any(self.lineages.snapshots.in_flight(number) for number in self.lineages.completed)
         )
 
@@ -313,7 +304,7 @@ class Case:
             by_applies=self.by_applies,
             drained=self.drained,
             layouts=self.layouts,
-            scale=self.scale if self.is_retyped else None,
+            scale=self.scale if self.retyped else None,
         )
 
     @cached_property
@@ -426,7 +417,7 @@ class Case:
         had it deleted."""
         if self.is_retained(entry):
             return True
-        if self._begins_alone_with is not None and entry.checkpoint < self._begins_alone_with:
+        if self._alone is not None and entry.checkpoint < self._alone:
             return False
         return not self.is_owned(entry) and not self.commands.may_be_deleted(entry.checkpoint)
 

@@ -34,6 +34,7 @@ USERS = "a user's function took its records in an order of the run's own"
 BATCHES = "which attempt made the rows that batches buffered is not followed"
 RESCALED = "a job with windows or rules was rescaled"
 LOCAL_RECOVERY = "a task recovered locally"
+RETYPED = "a task that had finished kept a state of the type before"
 NOT_RESTORED = "a channel was not restored with the in-flight data of its checkpoint"
 HIDDEN = "the history does not show which row was applied at which subtask"
 DRAINED = "windows continued after a drain"
@@ -56,6 +57,7 @@ REASONS = (
     BATCHES,
     RESCALED,
     LOCAL_RECOVERY,
+    RETYPED,
     NOT_RESTORED,
     HIDDEN,
     DRAINED,
@@ -107,8 +109,20 @@ def nothing_asked(case: Case) -> str:
         return UNDESCRIBED
     if not _numbers_rise(case):
         return OUT_OF_ORDER
+    if _finished_before_it_was_retyped(case):
+        return RETYPED
     window = case.window
     return CLOCKED if window is not None and isinstance(window.operator, User) and window.operator.clocked else ""
+
+
+def _finished_before_it_was_retyped(case: Case) -> bool:
+    """Whether a task of a retyped sum had finished at some checkpoint: its last state stays as it was stored.
+
+    PySpark scales all states of a checkpoint by the job that took it.
+    """
+    operator_of = case.lineages.operator_of
+    finished = (task for entry in case.history.completed for task in entry.finished)
+    return bool(case.retyped) and any(operator_of.get(task) in case.retyped for task in finished)
 
 
 def _numbers_rise(case: Case) -> bool:

@@ -44,7 +44,7 @@ def begun_before_finished(case: Case) -> Violated | None:
 
 def begun_unmapped(case: Case) -> Violated | None:
     """A job that began from another job's snapshot, although operators could not find their states there."""
-    if not any(case.uids.values()) and not case.is_retyped:
+    if not any(case.uids.values()) and not case.retyped:
         return None
     for start in case.lineages.starts.values():
         lost = unmapped(case, start.job, start.restores)
@@ -62,7 +62,7 @@ def unmapped(case: Case, job: int, checkpoint: int | None) -> tuple[str, ...]:
     types than there, and the mapping does not say so, or the snapshot is no savepoint.  Those without a move come
     first: without these the others are not to be named."""
     completed, uids = case.lineages.completed.get(checkpoint or 0), case.uids
-    if completed is None or completed.job == job or not (any(uids.values()) or case.is_retyped):
+    if completed is None or completed.job == job or not (any(uids.values()) or case.retyped):
         return ()
     before, now = uids.get(completed.job, {}), uids.get(job, {})
     changed = {name: (before.get(name, name), now.get(name, name)) for name in {**before, **now}}
