@@ -214,5 +214,5 @@ def _wait_quietly(serving: Future[None], seconds: float) -> None:
     """Wait for a thread that serves, for a bounded time; nobody needs its result."""
     try:
         serving.result(seconds)
-    except Exception:
+    except Exception:  # its own error, or that the time is over: nobody waits for what it did
         return

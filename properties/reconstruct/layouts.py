@@ -11,7 +11,7 @@ number modulo the parallelism.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -46,24 +46,24 @@ def layouts(topology: Topology, jobs: Iterable[int], commands: Commands) -> dict
 def uids(jobs: Iterable[int], commands: Commands) -> dict[int, dict[str, str]]:
     """The uids of each job's operators, without those that are the operators' names: the previous job's, and those that
     the resume command gave."""
-    found: dict[int, dict[str, str]] = {}
-    now: dict[str, str] = {}
-    for job in sorted(jobs):
-        resume = commands.resume_of(job)
-        if resume is not None and isinstance(resume.issued.upgrade, Upgrade):
-            now = uids_after(now, resume.issued.upgrade)
-        found[job] = now
-    return found
+    return _after_upgrades(jobs, commands, uids_after)
 
 
 def state_types(jobs: Iterable[int], commands: Commands) -> dict[int, dict[str, str]]:
     """The types of the states of each job's sums, without those that are whole: as the uids."""
+    return _after_upgrades(jobs, commands, types_after)
+
+
+def _after_upgrades(
+    jobs: Iterable[int], commands: Commands, after: Callable[[dict[str, str], Upgrade], dict[str, str]]
+) -> dict[int, dict[str, str]]:
+    """What each job has of the previous one, `after` the upgrade of its resume command if that has one."""
     found: dict[int, dict[str, str]] = {}
     now: dict[str, str] = {}
     for job in sorted(jobs):
         resume = commands.resume_of(job)
         if resume is not None and isinstance(resume.issued.upgrade, Upgrade):
-            now = types_after(now, resume.issued.upgrade)
+            now = after(now, resume.issued.upgrade)
         found[job] = now
     return found
 

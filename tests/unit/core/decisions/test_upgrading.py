@@ -7,6 +7,7 @@ import pytest
 
 from cutproof.reference_impl.core.job.topology import JobGraph
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.core.vocabulary.upgrades import StateMapping
 from unit.core.coordinator_rig import GRAPH, OP, SOURCE, CoordinatorRig, complete_snapshot, deployed, savepoint
 
@@ -61,7 +62,7 @@ def began(job: CoordinatorRig) -> CoordinatorRig:
     ],
 )
 def test_a_job_begins_whose_mapping_moves_every_state(graph: JobGraph, snapshot: CompletedSnapshot) -> None:
-    began(submitted(graph, snapshot))
+    assert began(submitted(graph, snapshot)).machine.stage == Working()
 
 
 @pytest.mark.parametrize(
