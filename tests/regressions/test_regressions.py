@@ -13,6 +13,8 @@ from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import CheckpointAborted, CoordinatorUp, FaultFired
 from cutproof.properties.model.verdict import Holds, Unknown
+from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.spark.unasked import RETYPED, nothing_asked
 
 HERE = Path(__file__).parent
 
@@ -120,3 +122,10 @@ def test_half_a_file_that_nobody_knows_of_stays_until_the_end() -> None:
     up = next(one for one in history.journal if isinstance(one, CoordinatorUp))
     assert up.order < torn.order
     assert any(handle in torn.detail for handle in history.residue.files)
+
+
+def test_pyspark_is_not_asked_where_a_task_had_finished_before_its_sum_was_retyped() -> None:
+    """Its state stays as it was stored: PySpark had it in hundredths, and the engine and the quick checker whole."""
+    result = result_of("judges-apart-on-a-retyped-sum")
+    case = Case(result.scenario.workload, result.scenario.topology, result.history)
+    assert nothing_asked(case) == RETYPED
