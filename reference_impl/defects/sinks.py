@@ -52,14 +52,12 @@ class CommitsById(Committing):
         return Commit(writer=writer, attempt=attempt, name=name, by_id=True)
 
 
-class SwallowsInRecovery(Committing):
+class SwallowsInRecovery(SinkRecovery):
     """I05: a commit that fails during recovery is taken for one that was done earlier."""
 
-    def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
-        if recovering and not isinstance(outcome, Done):
-            self.reached = True
-            return Succeeded()
-        return super().verdict(outcome, recovering)
+    def verdict(self, outcome: Outcome) -> Verdict:
+        self.reached = self.reached or not isinstance(outcome, Done)
+        return Succeeded()
 
 
 class TakesNewsForData(GlobalCommitting):
@@ -83,11 +81,11 @@ class KeepsSealed(SinkRecovery):
 class ForgetsFailed(Committing):
     """I11: a commit that fails is logged, and forgotten."""
 
-    def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
-        if not recovering and isinstance(outcome, NoAnswer):
-            self.reached = True
-            return Succeeded()
-        return super().verdict(outcome, recovering)
+    def verdict(self, outcome: Outcome) -> Verdict:
+        if not isinstance(outcome, NoAnswer):
+            return super().verdict(outcome)
+        self.reached = True
+        return Succeeded()
 
 
 class KeepsOneOfMany(SinkRecovery):
@@ -144,12 +142,12 @@ class StaysInTransaction(Committing):
 
     _in_use = False
 
-    def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
+    def verdict(self, outcome: Outcome) -> Verdict:
         if self._in_use:
             self.reached, self._in_use = True, False
             return Rejected(str(outcome))
         self._in_use = isinstance(outcome, NoAnswer)
-        return super().verdict(outcome, recovering)
+        return super().verdict(outcome)
 
 
 class NobodyListens(SinkRecovery):
@@ -259,7 +257,7 @@ DEFECTS = (
         upstream="FLINK-8086 / FLINK-7784",
         title="a failed commit during recovery is ignored",
         invariant="progress",
-        replacements=lambda: {"committing": SwallowsInRecovery()},
+        replacements=lambda: {"sink_recovery": SwallowsInRecovery()},
     ),
     Defect(
         id="I06",

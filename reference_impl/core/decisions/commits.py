@@ -77,8 +77,8 @@ class Committing(Part):
         """All that were sealed for this checkpoint or an older one: a notification may have been lost (I03)."""
         return [transaction for transaction in sealed if transaction.checkpoint <= checkpoint]
 
-    def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
-        """What the answer to a commit means; `recovering`: the commit is of a restored transaction."""
+    def verdict(self, outcome: Outcome) -> Verdict:
+        """What the answer to a commit means."""
         return verdict_on(outcome)
 
     def request(self, writer: TaskId, attempt: AttemptId, name: str) -> Commit:
@@ -112,6 +112,10 @@ class SinkRecovery(Part):
     def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
         """Everything in the restored snapshot: its checkpoint is complete."""
         return list(restored)
+
+    def verdict(self, outcome: Outcome) -> Verdict:
+        """What the answer to a commit of a restored transaction means: the same as after a notification."""
+        return verdict_on(outcome)
 
     def to_abort(self, restored: Sequence[Sealed], unfinished: Sequence[tuple[str, CheckpointId | None]]) -> list[str]:
         """Everything else that the writer left unfinished."""

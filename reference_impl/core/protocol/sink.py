@@ -239,9 +239,11 @@ class TransactionalSink:
         return self._requests.answered(event, self.task, self._judge, self._on_settled)
 
     def _judge(self, request: AnyRequest, outcome: Outcome) -> Verdict:
-        if isinstance(request, Commit):
-            return self.task.parts.committing.verdict(outcome, isinstance(self._phase, Recovering))
-        return verdict_on(outcome)
+        if not isinstance(request, Commit):
+            return verdict_on(outcome)
+        parts = self.task.parts
+        decision = parts.sink_recovery if isinstance(self._phase, Recovering) else parts.committing
+        return decision.verdict(outcome)
 
     def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         if isinstance(request, Fence):

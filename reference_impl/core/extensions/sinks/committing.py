@@ -108,7 +108,8 @@ class Committables:
         """The external store has answered.  Committables that are committed now are dropped, and given to `then`."""
 
         def judge(request: AnyRequest, outcome: Outcome) -> Verdict:
-            return task.parts.committing.verdict(outcome, self._recovering)
+            decision = task.parts.sink_recovery if self._recovering else task.parts.committing
+            return decision.verdict(outcome)
 
         def settle(number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
             names = names_of(request) if isinstance(request, CommitRequest) else ()
