@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.decisions.event_time import Firing, Watermarks
-from ..core.decisions.processing_time import ProcessingTime
 from ..core.operators.timers import Timer
+from ..core.vocabulary.state import BEGINNING
 from .registry import Defect
 
 
 class DropsLastWatermark(Watermarks):
     """J11: the end of data is sent, and the deferred watermark before it never is."""
 
-    def at_end(self, time: int) -> int:
-        self.reached = True
-        return time
+    def of_splits(self, waited_for: Sequence[int]) -> int:
+        self.reached = self.reached or not waited_for
+        return min(waited_for, default=BEGINNING)
 
 
 class ForgetsChannels(Watermarks):
@@ -43,14 +43,6 @@ class ForgetsTimers(Firing):
         return []
 
 
-class ForgetsAlarms(ProcessingTime):
-    """L06, for timers in processing time."""
-
-    def kept(self, pending: list[Timer]) -> list[Timer]:
-        self.reached = self.reached or bool(pending)
-        return []
-
-
 class FiresAndKeeps(Firing):
     """L07: a timer that has fired is not removed, neither from the task nor from the snapshot."""
 
@@ -70,15 +62,21 @@ class TakesGreatest(Watermarks):
 class ForgetsActivity(Watermarks):
     """L09: only the end of idleness counts as activity, not each record of a split."""
 
-    def active(self, before: tuple[int, ...], split: int, idle: tuple[int, ...]) -> tuple[int, ...]:
-        self.reached = self.reached or split not in idle
-        return super().active(before, split, idle) if split in idle else before
+    def __init__(self) -> None:
+        self._idle: tuple[int, ...] = ()
+
+    def become_idle(self, unread: Sequence[int], read: Sequence[int]) -> tuple[int, ...]:
+        woken = [split for split in read if split in self._idle]
+        self.reached = self.reached or len(woken) < len(read)
+        idle = super().become_idle(unread, woken)
+        self._idle = (*(split for split in self._idle if split not in unread), *idle)
+        return idle
 
 
 class ForgetsMaxima(Watermarks):
     """L10: a source's event time is missing from its snapshot."""
 
-    def of_splits(self, maxima: Mapping[int, int]) -> dict[int, int]:
+    def greatest(self, maxima: Mapping[int, int]) -> dict[int, int]:
         self.reached = True
         return {}
 
@@ -110,7 +108,7 @@ DEFECTS = (
         upstream="BYTEWAX#138",
         title="timers are missing from the snapshot",
         invariant="consistent-cut",
-        replacements=lambda: {"firing": ForgetsTimers(), "processing_time": ForgetsAlarms()},
+        replacements=lambda: {"firing": ForgetsTimers()},
     ),
     Defect(
         id="L07",

@@ -1,4 +1,4 @@
-"""Event time: how watermarks advance, and when windows are emitted (OPS-1)."""
+"""Watermarks and timers: how event time advances, and what becomes of timers (OPS-1)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ class Watermarks(Part):
         """A task's watermark: the least of the channels that it waits for."""
         return min(waited_for, default=END_OF_TIME)
 
-    def at_end(self, time: int) -> int:
-        """A source's watermark, now at `time`, once its input has ended: it ends every window."""
-        return END_OF_TIME
+    def of_splits(self, waited_for: Sequence[int]) -> int:
+        """A source's watermark: the least of the splits that it waits for.  Once its input has ended there are none,
+        and every window ends."""
+        return min(waited_for, default=END_OF_TIME)
 
-    def active(self, before: tuple[int, ...], split: int, idle: tuple[int, ...]) -> tuple[int, ...]:
-        """The splits that do not become idle when the idle timeout is over, now that a record of `split` was read: it
-        and those `before` it, whether it was among the `idle` ones or not."""
-        return before if split in before else (*before, split)
+    def become_idle(self, unread: Sequence[int], read: Sequence[int]) -> tuple[int, ...]:
+        """The splits that are idle when the idle timeout is over: the `unread` ones, which have not ended, of which no
+        record was `read` since the timeout was set."""
+        return tuple(split for split in unread if split not in read)
 
     def still_idle(self, idle: tuple[int, ...], channel: int) -> tuple[int, ...]:
         """The idle channels once an element came from one of all: that one is not idle any more."""
@@ -33,13 +34,13 @@ class Watermarks(Part):
         """The watermarks of channels that a snapshot holds: all, or records would be late after a restore."""
         return list(times)
 
-    def of_splits(self, maxima: Mapping[int, int]) -> dict[int, int]:
+    def greatest(self, maxima: Mapping[int, int]) -> dict[int, int]:
         """The part of a source's event time that a snapshot holds: the greatest time of each split."""
         return dict(maxima)
 
 
 class Firing(Part):
-    """What becomes of the timers of windows."""
+    """What becomes of timers, in event time and in processing time."""
 
     def removed(self, due: Sequence[Timer]) -> Sequence[Timer]:
         """Of the timers that the watermark has reached, those taken out in the step that fires them: all."""

@@ -21,7 +21,6 @@ from .local_recovery import LocalRecovery
 from .naming import Naming
 from .part import Part
 from .persisting import Persisting
-from .processing_time import ProcessingTime
 from .redistribution import Redistribution
 from .references import References
 from .state_files import StateFiles
@@ -42,7 +41,6 @@ class Parts:
         self.held_output = HeldOutput()
         self.watermarks = Watermarks()
         self.firing = Firing()
-        self.processing_time = ProcessingTime()
         self.copying = Copying()
         self.state_files = StateFiles()
         self.capture = Capture()

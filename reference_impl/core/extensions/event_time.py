@@ -6,6 +6,7 @@ place among the records and barriers of a channel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 from ..decisions.event_time import Watermarks
@@ -95,7 +96,6 @@ class SourceEventTime:
     def read(self, split: int, time: int, source: SourceTask) -> list[Effect]:
         was_idle = bool(self._times.idle)
         self._times.read(split, time)
-        self._times.wakes(split, self._decisions.active(self._times.active, split, self._times.idle))
         awake = source.broadcast(Watermark(self._times.time)) if was_idle else []
         return [*self._watch(), *awake, *self._advance(source)]
 
@@ -106,12 +106,14 @@ class SourceEventTime:
         waited_for = [split for split in unread if split not in self._times.idle]
         if not waited_for:
             return source.broadcast(Idle())
-        return self._advance_to(min(self._times.of(waited_for)), source)
+        return self._advance_to(waited_for, source)
 
     def at_end(self, source: SourceTask) -> list[Effect]:
-        return self._advance_to(self._decisions.at_end(self._times.time), source)
+        return self._advance_to([], source)
 
-    def _advance_to(self, time: int, source: SourceTask) -> list[Effect]:
+    def _advance_to(self, waited_for: Sequence[int], source: SourceTask) -> list[Effect]:
+        """Advance to the watermark that follows from these splits."""
+        time = self._decisions.of_splits(self._times.of(waited_for))
         if not self._times.advance(time):
             return []
         return [Advanced(time), *source.broadcast(Watermark(time))]
@@ -128,7 +130,7 @@ class SourceEventTime:
         if source.suspended:
             return []  # a watermark behind the savepoint of a stop would emit windows that the savepoint holds
         unread = source.unread()
-        self._times.rest(unread)
+        self._times.rest(self._decisions.become_idle(unread, self._times.read_since))
         again = self._watch() if len(self._times.idle) < len(unread) else []
         return [*self._advance(source), *again]
 
@@ -142,7 +144,7 @@ class SourceEventTime:
 
     def describe(self, state: TaskState) -> None:
         state.watermark = self._times.time
-        state.maxima = self._decisions.of_splits(self._times.maxima)
+        state.maxima = self._decisions.greatest(self._times.maxima)
         state.idle = list(self._times.idle)
 
     def restore(self, state: TaskState) -> None:

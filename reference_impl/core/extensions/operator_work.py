@@ -168,9 +168,8 @@ class OperatorWork:
             self.operator.migrate()
 
     def describe(self, state: TaskState) -> None:
-        operator, parts = self.operator, self.task.parts
-        state.timers = parts.firing.kept(operator.timers.pending())
-        state.alarms = parts.processing_time.kept(operator.alarms.pending())
+        operator, kept = self.operator, self.task.parts.firing.kept
+        state.timers, state.alarms = kept(operator.timers.pending()), kept(operator.alarms.pending())
         state.held, state.declared = operator.held(), operator.declared()
         state.listed, state.shared = operator.listed(), operator.shared()
         state.broadcast = operator.broadcast()

@@ -1,4 +1,11 @@
-"""Timers in event time or in processing time, kept with an operator's state."""
+"""Timers in event time or in processing time, kept with an operator's state (OPS-1).
+
+A timer in processing time fires when the clock has reached its time.  The core has no clock.  The driver of a task
+passes it the time, before each record and when the earliest of its timers is due; a timer fires in the first such step
+at or after its time.  A timer is kept with its key's state, in the snapshot, and moves with the key.  At the end of all
+input nothing would look at the clock again, so pending timers fire then, before the end is sent on, and the last
+snapshot holds no timer.  Without an end (a stop without drain) a timer stays in the savepoint.
+"""
 
 from __future__ import annotations
 

@@ -67,10 +67,7 @@ class InputTimes:
 
 
 class SplitTimes:
-    """A source's event time by split, and its idle splits.
-
-    `active` are the splits from which a record was read since the idle timeout was last set.
-    """
+    """A source's event time by split, and its idle splits."""
 
     def __init__(self, delay: int) -> None:
         self.delay = delay
@@ -78,21 +75,21 @@ class SplitTimes:
         self.idle: tuple[int, ...] = ()
         self.time = BEGINNING
         """the last watermark sent"""
-        self.active: tuple[int, ...] = ()
+        self.read_since: tuple[int, ...] = ()
+        """the splits of which a record was read since the idle timeout was last set"""
 
     def read(self, split: int, time: int) -> None:
-        """A record of a split was read."""
+        """A record of a split was read: the split is active."""
         self.maxima[split] = max(self.maxima.get(split, BEGINNING), time)
+        if split not in self.read_since:
+            self.read_since = (*self.read_since, split)
+        if split in self.idle:
+            self.idle = tuple(other for other in self.idle if other != split)
 
-    def wakes(self, split: int, active: tuple[int, ...]) -> None:
-        self.active = active
-        self.idle = tuple(other for other in self.idle if other != split)
-
-    def rest(self, unread: Sequence[int]) -> None:
-        """The idle timeout is over: those of the `unread` splits from which nothing was read since are
-        idle."""
-        self.idle = tuple(split for split in unread if split not in self.active)
-        self.active = ()
+    def rest(self, idle: tuple[int, ...]) -> None:
+        """The idle timeout is over, and these splits are idle."""
+        self.idle = idle
+        self.read_since = ()
 
     def of(self, splits: Sequence[int]) -> list[int]:
         """The watermarks of splits."""

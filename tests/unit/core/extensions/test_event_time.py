@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cutproof.reference_impl.core.decisions.event_time import Watermarks
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
@@ -180,9 +181,9 @@ def test_without_event_time_a_state_reports_nothing_of_it() -> None:
 
 
 def test_a_split_that_was_never_read_is_idle_after_one_time_out() -> None:
-    times = SplitTimes(5)
-    times.wakes(0, (0,))
-    times.rest((0, 1))
+    times, decisions = SplitTimes(5), Watermarks()
+    times.read(0, 20)
+    times.rest(decisions.become_idle((0, 1), times.read_since))
     assert times.idle == (1,)
-    times.rest((0, 1))
+    times.rest(decisions.become_idle((0, 1), times.read_since))
     assert times.idle == (0, 1)
