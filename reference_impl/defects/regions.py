@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.checkpointing import Situation, Triggering
+from ..core.decisions.checkpointing import RestoreChoice, Situation, Triggering
 from ..core.decisions.failover import Failover
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import TaskId
@@ -29,11 +29,11 @@ class LostIsFinished(Triggering):
         return super().asked(tasks, (*finished, *lost))
 
 
-class PartFromNothing(Failover):
+class PartFromNothing(RestoreChoice):
     """E12: a restart of the whole job restores the state; a restart of a part of the job begins without state."""
 
-    def restored_by_region(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
-        self.reached = self.reached or newest is not None
+    def choose_for_region(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+        self.reached = self.reached or bool(retained)
         return None
 
 
@@ -62,7 +62,7 @@ DEFECTS = (
         upstream="FLINK-14389 / FLINK-10712",
         title="a partial failover does not restore the state",
         invariant="restored-state",
-        replacements=lambda: {"failover": PartFromNothing()},
+        replacements=lambda: {"restore_choice": PartFromNothing()},
     ),
     Defect(
         id="J21",

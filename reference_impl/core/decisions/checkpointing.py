@@ -112,6 +112,10 @@ class RestoreChoice(Part):
         """The latest completed snapshot, checkpoint or savepoint: both commit side effects."""
         return max(retained, key=lambda snapshot: snapshot.checkpoint, default=None)
 
+    def choose_for_region(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+        """What a region restores: the same as all tasks would.  The tasks that go on commit what was sealed for it."""
+        return self.choose(retained)
+
     def recoverable(
         self, retained: tuple[CompletedSnapshot, ...], job: int, named: CheckpointId | None, savepoints: bool
     ) -> tuple[CompletedSnapshot, ...]:

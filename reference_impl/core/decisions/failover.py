@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.stages import Deploying, PartialFailover, Stage, Terminating, Working
 from .part import Part
@@ -32,8 +31,3 @@ class Failover(Part):
         """The tasks that restart when a task of a region is lost: the region.  All `tasks` once the job is about to
         end: a task that has finished would not come back (J21)."""
         return region if isinstance(stage, Working | PartialFailover) and not is_ending else tasks
-
-    def restored_by_region(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
-        """The snapshot that a region goes back to: the newest complete checkpoint, as the whole job would.
-        The tasks that go on commit what was sealed for it (ABS-6)."""
-        return newest

@@ -92,6 +92,10 @@ class CompletedCheckpointStore:
         """The snapshot that a new attempt restores."""
         return self._parts.restore_choice.choose(self._recoverable)
 
+    def to_restore_in_region(self) -> CompletedSnapshot | None:
+        """The snapshot that the tasks of a region restore."""
+        return self._parts.restore_choice.choose_for_region(self._recoverable)
+
     def last_states(self, finished: Sequence[TaskId]) -> LastStates:
         """The last states of finished tasks, to which the next record refers."""
         latest = self.latest
