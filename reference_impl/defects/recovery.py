@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..core.decisions.checkpointing import Cleanup, RestoreChoice
 from ..core.decisions.naming import Naming
 from ..core.decisions.tasks import StartPosition
+from ..core.job.split_log import SplitLog
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyIncompatible
 from ..core.vocabulary.effects import Effect, Sweep
@@ -105,9 +106,10 @@ class DeletesByAge(Cleanup):
 class ClampedToInitial(StartPosition):
     """F16: a restored position is replaced by a newly computed one, the end of the log."""
 
-    def position(self, split: int, restored: int, length: int) -> int:
-        self.reached = self.reached or 0 < restored < length
-        return max(restored, length) if restored else restored
+    def position(self, log: SplitLog, restored: Mapping[int, int]) -> int:
+        position = super().position(log, restored)
+        self.reached = self.reached or 0 < position < len(log.records)
+        return max(position, len(log.records)) if position else position
 
 
 DEFECTS = (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from ..core.decisions.naming import Naming
 from ..core.decisions.tasks import CutStep, PutOff, SourceCut, StartPosition
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, operator_of
+from ..core.vocabulary.state import TaskState
 from .registry import Defect
 
 
@@ -18,18 +17,21 @@ class OperatorOnly(Naming):
         return super().handle(job, checkpoint, TaskId(operator_of(task)), attempt)
 
 
-class PartOfPositions(SourceCut):
-    """J23, K10: the snapshot of a source leaves some of its splits out; `keeps` says which stay.
+class WithoutTheEnded(SourceCut):
+    """J23: the snapshot of a source that has come to its end leaves its splits out."""
 
-    J23: those of a source that has come to its end.  K10: all but the one that was read last."""
+    def positions(self, state: TaskState) -> dict[int, int]:
+        self.reached = self.reached or (state.ended and bool(state.positions))
+        return {} if state.ended else super().positions(state)
 
-    def __init__(self, keeps: Callable[[int, int | None, bool], bool]) -> None:
-        self._keeps = keeps
 
-    def positions(self, positions: Mapping[int, int], latest: int | None, ended: bool) -> dict[int, int]:
-        kept = {split: at for split, at in positions.items() if self._keeps(split, latest, ended)}
-        self.reached = self.reached or len(kept) < len(positions)
-        return kept
+class TheLatestOnly(SourceCut):
+    """K10: the snapshot of a source has only the position of the split that was read last."""
+
+    def positions(self, state: TaskState) -> dict[int, int]:
+        before = state.turn - 1  # the one before that which is to be read next
+        self.reached = self.reached or len(state.positions) > 1
+        return dict([list(state.positions.items())[before]] if state.positions else [])
 
 
 class PositionLast(SourceCut):
@@ -48,14 +50,6 @@ class SavedBehind(StartPosition):
         return offset
 
 
-def _has_input(split: int, latest: int | None, ended: bool) -> bool:
-    return not ended
-
-
-def _is_latest(split: int, latest: int | None, ended: bool) -> bool:
-    return split == latest
-
-
 DEFECTS = (
     Defect(
         id="D16",
@@ -69,14 +63,14 @@ DEFECTS = (
         upstream="BYTEWAX 0bb9daae / 4b83d6f2",
         title="the splits of a source that has read all of its input are missing from the snapshot",
         invariant="exactly-once",
-        replacements=lambda: {"source_cut": PartOfPositions(_has_input)},
+        replacements=lambda: {"source_cut": WithoutTheEnded()},
     ),
     Defect(
         id="K10",
         upstream="FLINK-2314 (review)",
         title="a source's snapshot has only the position of the split that was read last",
         invariant="exactly-once",
-        replacements=lambda: {"source_cut": PartOfPositions(_is_latest)},
+        replacements=lambda: {"source_cut": TheLatestOnly()},
     ),
     Defect(
         id="M14",

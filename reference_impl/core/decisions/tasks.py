@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from ..job.split_log import SplitLog
 from ..vocabulary.effects import Effect
 from ..vocabulary.messages import Record
+from ..vocabulary.state import TaskState
 from .part import Part
 
 
@@ -42,10 +44,9 @@ class SourceCut(Part):
         """The steps in order, both at once: no record slips in between."""
         return (CutStep.record_position, CutStep.send_barrier)
 
-    def positions(self, positions: Mapping[int, int], latest: int | None, ended: bool) -> dict[int, int]:
-        """The positions that a snapshot holds: those of all splits.  `latest` is the split that was read last, and
-        `ended` says whether all input had been read."""
-        return dict(positions)
+    def positions(self, state: TaskState) -> dict[int, int]:
+        """The positions that a snapshot of this state of a source holds: those of all its splits."""
+        return dict(state.positions)
 
 
 class StartPosition(Part):
@@ -55,8 +56,9 @@ class StartPosition(Part):
         """The position that at-most-once saves before it sends the record at this offset: the next one (ABS-7)."""
         return offset + 1
 
-    def position(self, split: int, restored: int, length: int) -> int:
-        return restored
+    def position(self, log: SplitLog, restored: Mapping[int, int]) -> int:
+        """Where a task reads a split on: at the `restored` position; without one at the beginning."""
+        return restored.get(log.split, 0)
 
 
 class HeldOutput(Part):

@@ -245,9 +245,8 @@ class SourceTask(Task):
     def _take_positions(self, positions: Mapping[int, int]) -> None:
         if self._assigning is not None:
             self.positions = dict(positions)
-        start = self.parts.start_position
         for log in self._logs:
-            self.positions[log.split] = start.position(log.split, positions.get(log.split, 0), len(log.records))
+            self.positions[log.split] = self.parts.start_position.position(log, positions)
 
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         self.suspended = self.suspended or message.suspended
@@ -317,8 +316,7 @@ class SourceTask(Task):
 
     def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
         state = self.unkeyed_state()
-        latest = list(self.positions)[self._next_log - 1] if self.positions else None
-        state.positions = self.parts.source_cut.positions(self.positions, latest, self.life.after_end)
+        state.positions = self.parts.source_cut.positions(state)
         if self._trimming is not None:
             self._trimming.cut(checkpoint, state.positions)
         return self.persist_when_complete(checkpoint, without_keyed_state(state))
