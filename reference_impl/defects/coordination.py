@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.decisions.checkpointing import CheckpointIds, Cleanup, Completion, Tolerance, Triggering
+import msgspec
+
+from ..core.decisions.checkpointing import CheckpointIds, CheckpointPlan, Cleanup, Completion, Tolerance, Triggering
 from ..core.decisions.failover import Failover
 from ..core.decisions.fencing import Fencing
+from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyCause, TimedOut
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.events import Claims, CompletedSnapshot
@@ -47,10 +50,12 @@ class NewestIsLastCompleted(Cleanup):
 class EndsSuffice(Triggering):
     """A15: only sources and sinks must acknowledge a checkpoint; all other tasks count as having acknowledged it."""
 
-    def expected(self, tasks: Sequence[TaskId], sources: Sequence[TaskId]) -> tuple[TaskId, ...]:
-        ends = (*sources, *(task for task in tasks if task.startswith("sink-")))
-        self.reached = self.reached or len(ends) < len(tasks)
-        return ends
+    def plan(self, graph: JobGraph, finished: Sequence[TaskId]) -> CheckpointPlan:
+        plan = super().plan(graph, finished)
+        ends = [task for task, spec, _ in graph.tasks() if spec.role in ("source", "sink")]
+        awaited = tuple(task for task in plan.awaited if task in ends)
+        self.reached = self.reached or len(awaited) < len(plan.awaited)
+        return msgspec.structs.replace(plan, awaited=awaited)
 
 
 class NeverTimesOut(Triggering):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.checkpointing import Situation, Triggering
+import msgspec
+
+from ..core.decisions.checkpointing import CheckpointPlan, Situation, Triggering
 from ..core.decisions.finishing import Ending, Finishing
 from ..core.job.topology import JobGraph
 from ..core.protocol.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
@@ -111,8 +113,8 @@ class StillWaitedFor(Finishing):
 class AsksTheFinished(Triggering):
     """J26: every task is triggered, also those that have finished."""
 
-    def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
-        return tuple(tasks)
+    def plan(self, graph: JobGraph, finished: Sequence[TaskId]) -> CheckpointPlan:
+        return msgspec.structs.replace(super().plan(graph, ()), finished=tuple(finished))
 
 
 class DeclinesWhenFinished(Finishing):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.checkpointing import RestoreChoice, Situation, Triggering
+from ..core.decisions.checkpointing import CheckpointPlan, RestoreChoice, Situation, Triggering
 from ..core.decisions.failover import Failover
+from ..core.job.topology import JobGraph
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.stages import PartialFailover, Stage, Terminating, Working
@@ -23,10 +24,10 @@ class LostIsFinished(Triggering):
         self._lost = now.stage.tasks if is_allowed and isinstance(now.stage, PartialFailover) else ()
         return is_allowed
 
-    def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
+    def plan(self, graph: JobGraph, finished: Sequence[TaskId]) -> CheckpointPlan:
         lost, self._lost = self._lost, ()
         self.reached = self.reached or bool(lost)
-        return super().asked(tasks, (*finished, *lost))
+        return super().plan(graph, (*finished, *lost))
 
 
 class PartFromNothing(RestoreChoice):

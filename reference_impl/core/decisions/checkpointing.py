@@ -44,6 +44,17 @@ class Situation(msgspec.Struct, frozen=True):
     finished: tuple[TaskId, ...]
 
 
+class CheckpointPlan(msgspec.Struct, frozen=True):
+    """Which tasks take part in a checkpoint (FIN-1)."""
+
+    triggered: tuple[TaskId, ...]
+    """they start it: no unfinished task sends to them"""
+    awaited: tuple[TaskId, ...]
+    """they must acknowledge it"""
+    finished: tuple[TaskId, ...]
+    """they count as finished in it"""
+
+
 class Triggering(Part):
     """When a checkpoint may be triggered, which tasks take part in it, and when it is given up."""
 
@@ -51,13 +62,11 @@ class Triggering(Part):
         """Only while every task runs and nothing is ending."""
         return isinstance(now.stage, Working) and not now.is_ending and now.is_open
 
-    def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
-        """The tasks that take part: those that have not finished (FIN-1)."""
-        return tuple(task for task in tasks if task not in finished)
-
-    def expected(self, tasks: Sequence[TaskId], sources: Sequence[TaskId]) -> tuple[TaskId, ...]:
-        """The tasks that must acknowledge: all that take part; the sinks alone are not enough (ABS-4)."""
-        return tuple(tasks)
+    def plan(self, graph: JobGraph, finished: Sequence[TaskId]) -> CheckpointPlan:
+        """All tasks take part that have not finished (FIN-1).  All of these must acknowledge: the sinks alone are not
+        enough (ABS-4)."""
+        running = tuple(task for task, _, _ in graph.tasks() if task not in finished)
+        return CheckpointPlan(tuple(graph.first_of(running)), running, tuple(finished))
 
     def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
         """What bounds the time of a checkpoint that is triggered now: the timeout after which it is given up."""

@@ -21,6 +21,7 @@ from typing import Protocol
 
 import msgspec
 
+from ..decisions.checkpointing import CheckpointPlan
 from ..decisions.enumerating import EnumeratorStates
 from ..decisions.parts import Parts
 from ..job.config import Config
@@ -223,7 +224,6 @@ class Checkpoints:
         self._options = options
         self._enumerator_states = enumerator_states
         self._tasks = tuple(task for task, _, _ in graph.tasks())
-        self._sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
         self.next_id = first
         self._count = 0
         """how many are under way that no user requested"""
@@ -243,16 +243,12 @@ class Checkpoints:
 
     def create(self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: "" for the job's own."""
-        finished = self._ends.finished
-        asked = self._parts.triggering.asked(self._tasks, finished)
-        excused = tuple(task for task in self._tasks if task not in asked and task not in finished)
+        plan = self._plan()
         pending = Pending(
             checkpoint=self._next_id(),
             attempt=self._attempts.newest,
-            expected=self._parts.triggering.expected(
-                asked, tuple(source for source in self._sources if source not in finished)
-            ),
-            finished=(*finished, *excused),
+            expected=plan.awaited,
+            finished=plan.finished,
             savepoint=savepoint,
             is_separate=self._config.separate_savepoints and savepoint and ending is None,
             ending=ending,
@@ -262,6 +258,9 @@ class Checkpoints:
         self._under_way.pending[pending.checkpoint] = pending
         self._count += not savepoint  # savepoints do not count (ABS-3)
         return pending
+
+    def _plan(self) -> CheckpointPlan:
+        return self._parts.triggering.plan(self._graph, self._ends.finished)
 
     def _next_id(self) -> CheckpointId:
         untouched = tuple(one.checkpoint for one in self._under_way.pending.values() if not one.acknowledged)
@@ -282,7 +281,6 @@ class Checkpoints:
 
     def _trigger_tasks(self, pending: Pending) -> list[Effect]:
         """Trigger the tasks that start the checkpoint: those without an unfinished sender."""
-        finished = self._ends.finished
         order = Trigger(
             job=self._job,
             attempt=pending.attempt,
@@ -291,8 +289,7 @@ class Checkpoints:
             alignment_timeout_us=pending.alignment_timeout_us,
             format=pending.format,
         )
-        asked = self._parts.triggering.asked
-        first = self._graph.first_of(asked(self._tasks, finished)) if finished else self._sources
+        first = self._plan().triggered
         due_tasks = [task for task in first if task not in pending.acknowledged and task not in pending.triggered]
         pending.triggered = (*pending.triggered, *due_tasks)
         return [self._attempts.message_to(task, order) for task in due_tasks]
