@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..core.decisions.checkpointing import CheckpointIds, CheckpointPlan, Cleanup, Completion, Tolerance, Triggering
+from ..core.decisions.checkpointing import (
+    CheckpointIds,
+    CheckpointPlan,
+    Cleanup,
+    Completion,
+    PendingCheckpoint,
+    Tolerance,
+    Triggering,
+)
 from ..core.decisions.failover import Failover
 from ..core.decisions.fencing import Fencing
 from ..core.job.topology import JobGraph
@@ -22,9 +30,7 @@ from .registry import Defect
 class CompletedInBatches(Completion):
     """A14: acknowledgements are applied in batches, and the checkpoints that they complete are stored newest first."""
 
-    def completes(
-        self, checkpoint: CheckpointId, acknowledged: Mapping[CheckpointId, bool]
-    ) -> tuple[CheckpointId, ...]:
+    def completes(self, acknowledged: Mapping[CheckpointId, bool]) -> tuple[CheckpointId, ...]:
         ready = [one for one, is_acknowledged in acknowledged.items() if is_acknowledged]
         waiting = [one for one, is_acknowledged in acknowledged.items() if not is_acknowledged]
         if any(one < ready[-1] for one in waiting) if ready else True:
@@ -85,8 +91,8 @@ class CountsPastFailures(Tolerance):
 class KeepsRejectedState(Completion):
     """E03: the state in a rejected acknowledgement is neither used nor deleted."""
 
-    def unwanted(self, ack: Ack, *, savepoint: bool, taken: bool) -> list[Handle]:
-        self.reached = self.reached or not taken
+    def unwanted(self, ack: Ack, taker: PendingCheckpoint | None) -> list[Handle]:
+        self.reached = self.reached or taker is None
         return []
 
 
@@ -144,9 +150,10 @@ class UnknownIsDiscarded(Completion):
     """E04: the book of periodic checkpoints does not know the savepoint; the state in its acknowledgements is
     discarded."""
 
-    def unwanted(self, ack: Ack, *, savepoint: bool, taken: bool) -> list[Handle]:
-        self.reached = self.reached or (savepoint and taken)
-        return [ack.handle] if savepoint else super().unwanted(ack, savepoint=savepoint, taken=taken)
+    def unwanted(self, ack: Ack, taker: PendingCheckpoint | None) -> list[Handle]:
+        unknown = taker is None or taker.savepoint
+        self.reached = self.reached or (unknown and taker is not None)
+        return super().unwanted(ack, None if unknown else taker)
 
 
 class StartsAgain(CheckpointIds):
@@ -170,10 +177,10 @@ class StopsTheNext(Fencing):
 class RefusesRepeats(Completion):
     """I32: an acknowledgement that is sent again is not recognised, and its state is discarded."""
 
-    def counts(self, ack: Ack, finished: Sequence[TaskId], acknowledged: Mapping[TaskId, Handle]) -> bool:
-        counts = super().counts(ack, finished, acknowledged)
-        self.reached = self.reached or (counts and ack.task in acknowledged)
-        return counts and ack.task not in acknowledged
+    def counts(self, ack: Ack, pending: PendingCheckpoint) -> bool:
+        counts, repeated = super().counts(ack, pending), ack.task in pending.acknowledged
+        self.reached = self.reached or (counts and repeated)
+        return counts and not repeated
 
 
 DEFECTS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -73,28 +74,41 @@ class Triggering(Part):
         return [SetTimer(CheckpointTimeout(checkpoint), timeout_us)]
 
 
+class PendingCheckpoint(Protocol):
+    """What is known of a checkpoint under way."""
+
+    @property
+    def savepoint(self) -> bool: ...
+
+    @property
+    def acknowledged(self) -> Mapping[TaskId, Handle]: ...
+
+    @property
+    def finished(self) -> Sequence[TaskId]:
+        """The tasks that count as finished in it."""
+        ...
+
+
 class Completion(Part):
     """When a checkpoint is complete, and what happens to acknowledgements that come too late."""
 
-    def counts(self, ack: Ack, finished: Sequence[TaskId], acknowledged: Mapping[TaskId, Handle]) -> bool:
-        """Whether an acknowledgement of a pending checkpoint counts: unless its task has `finished` since it wrote the
+    def counts(self, ack: Ack, pending: PendingCheckpoint) -> bool:
+        """Whether an acknowledgement of a pending checkpoint counts: unless its task has finished since it wrote the
         state, which then nobody needs.  A repeat counts too: the state is the same."""
-        return ack.task not in finished
+        return ack.task not in pending.finished
 
-    def completes(
-        self, checkpoint: CheckpointId, acknowledged: Mapping[CheckpointId, bool]
-    ) -> tuple[CheckpointId, ...]:
-        """The checkpoints to complete now that all tasks have acknowledged one, in order.  `acknowledged` says of each
-        pending checkpoint whether all have acknowledged it."""
-        return (checkpoint,) if checkpoint in acknowledged else ()
+    def completes(self, acknowledged: Mapping[CheckpointId, bool]) -> tuple[CheckpointId, ...]:
+        """The checkpoints to complete now, in order.  `acknowledged` says of each pending checkpoint whether all have
+        acknowledged it."""
+        return tuple(checkpoint for checkpoint, by_all in acknowledged.items() if by_all)
 
     def still_pending(self, pending: Sequence[CheckpointId], complete: CheckpointId) -> tuple[CheckpointId, ...]:
         """The checkpoints that go on taking acknowledgements once one is complete: all others."""
         return tuple(checkpoint for checkpoint in pending if checkpoint != complete)
 
-    def unwanted(self, ack: Ack, *, savepoint: bool, taken: bool) -> list[Handle]:
+    def unwanted(self, ack: Ack, taker: PendingCheckpoint | None) -> list[Handle]:
         """The handles to discard after an acknowledgement: that of its state, if no pending checkpoint took it."""
-        return [] if taken else [ack.handle]
+        return [ack.handle] if taker is None else []
 
 
 class Tolerance(Part):

@@ -58,18 +58,15 @@ class CheckpointsCleaner:
     def may_be_left(self, handle: Handle) -> None:
         self._leftovers[handle] = None
 
-    def took(self, ack: Ack, *, savepoint: bool) -> None:
-        for handle in self._parts.completion.unwanted(ack, savepoint=savepoint, taken=True):
-            self.may_be_left(handle)
-
-    def refused(self, ack: Ack) -> list[Effect]:
+    def acknowledged(self, ack: Ack, taker: Pending | None) -> list[Effect]:
         """Discard a state that no pending checkpoint wants, unless a complete one holds it."""
-        if self._completed.holds(ack.handle):
-            return []
-        if any(ack.handle in one.pending.acknowledged.values() for one in self._under_way.storing):
-            return []
-        self._leftovers.pop(ack.handle, None)
-        handles = tuple(self._parts.completion.unwanted(ack, savepoint=False, taken=False))
+        if taker is None:
+            if self._completed.holds(ack.handle):
+                return []
+            if any(ack.handle in one.pending.acknowledged.values() for one in self._under_way.storing):
+                return []
+            self._leftovers.pop(ack.handle, None)
+        handles = tuple(self._parts.completion.unwanted(ack, taker))
         if handles and ack.files:
             handles = (*handles, *self._files.given_up(ack.files))
         return [Discard(handles)] if handles else []

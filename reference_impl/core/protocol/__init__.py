@@ -17,8 +17,8 @@ ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpo
                                     CheckpointCoordinator._after_abort
 ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
                                     Checkpoints._awaiting
-                                    ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.refused (late, or of an
-                                    older attempt)
+                                    ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.acknowledged (one that
+                                    comes late, or of an older attempt)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_stored,
                                     CheckpointCoordinator._notify
 ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py: InputTask.current_snapshot

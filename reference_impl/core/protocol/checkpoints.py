@@ -163,12 +163,8 @@ class Cleaner(Protocol):
         """Nobody needs this snapshot of a task, which may be written or not, now or later."""
         ...
 
-    def took(self, ack: Ack, *, savepoint: bool) -> None:
-        """A pending checkpoint took the acknowledged snapshot."""
-        ...
-
-    def refused(self, ack: Ack) -> list[Effect]:
-        """No pending checkpoint wants the acknowledged snapshot."""
+    def acknowledged(self, ack: Ack, taker: Pending | None) -> list[Effect]:
+        """A pending checkpoint took the acknowledged snapshot, or none wants it (None)."""
         ...
 
     def subsumed(self, snapshots: Sequence[CompletedSnapshot]) -> list[Effect]: ...
@@ -318,11 +314,11 @@ class Checkpoints:
     def acknowledge(self, ack: Ack) -> list[Effect]:
         """Take an acknowledgement; with the last one the checkpoint's record is written."""
         pending = self._awaiting(ack)
+        discarded = self._cleaner.acknowledged(ack, pending)
         if pending is None:
-            return self._cleaner.refused(ack)
+            return discarded
         pending.acknowledge(ack)
-        self._cleaner.took(ack, savepoint=pending.savepoint)
-        return self._store_if_all_acknowledged(pending)
+        return [*discarded, *self._store_if_all_acknowledged(pending)]
 
     def _awaiting(self, ack: Ack) -> Pending | None:
         """The pending checkpoint that an acknowledgement counts for."""
@@ -331,15 +327,14 @@ class Checkpoints:
             return None
         if self._attempts.within(pending.attempt, ack.task) != ack.attempt:
             return None
-        counts = self._parts.completion.counts(ack, pending.finished, pending.acknowledged)
-        return pending if counts else None
+        return pending if self._parts.completion.counts(ack, pending) else None
 
     def _store_if_all_acknowledged(self, pending: Pending) -> list[Effect]:
         if not pending.is_acknowledged_by_all:
             return []
         all_pending = self._under_way.pending
         acknowledged = {checkpoint: one.is_acknowledged_by_all for checkpoint, one in all_pending.items()}
-        ready = self._parts.completion.completes(pending.checkpoint, acknowledged)
+        ready = self._parts.completion.completes(acknowledged)
         return [effect for checkpoint in ready for effect in self._store_record(all_pending[checkpoint])]
 
     def _store_record(self, pending: Pending) -> list[Effect]:

@@ -47,6 +47,9 @@ class Job:
     def given_up(self, pending: Pending, *missing: Handle) -> list[Effect]:
         return self.cleaner.given_up(pending, missing)
 
+    def refused(self, ack: Ack) -> list[Effect]:
+        return self.cleaner.acknowledged(ack, None)
+
 
 def pending(checkpoint: int, *acknowledged: Handle, **more: Any) -> Pending:
     by_task = dict(zip(TASKS, acknowledged, strict=False))
@@ -87,10 +90,10 @@ def test_leftovers_go_with_their_files_once_checkpoints_have_some() -> None:
     assert job.cleaner.discard_leftovers() == leftovers(A, with_files=True)
 
 
-def test_what_a_pending_checkpoint_took_is_no_leftover() -> None:
+def test_what_a_pending_checkpoint_took_stays_and_is_no_leftover() -> None:
     job = Job()
     for savepoint in (False, True):
-        job.cleaner.took(ack(1), savepoint=savepoint)
+        assert job.cleaner.acknowledged(ack(1), pending(1, savepoint=savepoint)) == [], savepoint
         assert job.cleaner.discard_leftovers() == [], savepoint
 
 
@@ -116,31 +119,31 @@ def test_with_it_go_the_files_that_nobody_else_needs() -> None:
 
 
 def test_a_refused_state_is_discarded() -> None:
-    assert Job(complete_snapshot(1)).cleaner.refused(ack(2)) == [Discard((handle(2, OP),))]
+    assert Job(complete_snapshot(1)).refused(ack(2)) == [Discard((handle(2, OP),))]
 
 
 def test_a_refused_state_that_a_complete_checkpoint_holds_stays() -> None:
     """The acknowledgement is a repeat that comes late."""
-    assert Job(complete_snapshot(1)).cleaner.refused(ack(1)) == []
+    assert Job(complete_snapshot(1)).refused(ack(1)) == []
 
 
 def test_a_refused_state_of_a_checkpoint_whose_record_is_being_stored_stays() -> None:
     job = Job()
     job.under_way.storing = (BeingStored(pending(1, *handles(1)), complete_snapshot(1)),)
-    assert job.cleaner.refused(ack(1)) == []
-    assert job.cleaner.refused(ack(2)) == [Discard((handle(2, OP),))]
+    assert job.refused(ack(1)) == []
+    assert job.refused(ack(2)) == [Discard((handle(2, OP),))]
 
 
 def test_a_refused_state_is_no_leftover_any_more() -> None:
     """It is written by now, and discarded."""
     job = Job()
     job.given_up(pending(1), handle(1, OP), handle(1, SOURCE))
-    job.cleaner.refused(ack(1))
+    job.refused(ack(1))
     assert job.cleaner.discard_leftovers() == leftovers(handle(1, SOURCE))
 
 
 def test_with_a_refused_state_go_its_files_that_nobody_else_needs() -> None:
-    assert Job(with_files(1, A)).cleaner.refused(ack(2, A, B)) == [Discard((handle(2, OP), B))]
+    assert Job(with_files(1, A)).refused(ack(2, A, B)) == [Discard((handle(2, OP), B))]
 
 
 # -- subsumed ------------------------------------------------------------------------------
