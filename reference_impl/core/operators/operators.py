@@ -61,9 +61,10 @@ class Operator:
         """The rows that the clock, now at `now`, yields; `due` are the processing-time timers that it has reached."""
         return ()
 
-    def waiting(self) -> Sequence[Record]:
-        """The rows that wait in its state, at the latest for the end of the data; they are sent before the end is."""
-        return ()
+    def waiting(self) -> tuple[Sequence[Record], Sequence[Record]]:
+        """The rows that wait in its state, at the latest for the end of the data; they are sent before the end is.
+        First those with which it was restored, then those that have arrived since."""
+        return (), ()
 
     def release(self, count: int) -> None:
         """As many of the rows that wait, from the first on, are emitted: they leave its state."""
