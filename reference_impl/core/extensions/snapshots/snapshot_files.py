@@ -50,7 +50,9 @@ class SnapshotFiles:
         if runs:
             taken, new = self._linked(runs, handle, base.runs if base is not None else {})
         else:
-            taken, new = self._edited(Keyed(view.entries(), view.panes(), view.held()), handle, base)
+            # An LSM store that has become empty has no files: it builds on none of those that it had.
+            before = base if base is not None and not base.runs else None
+            taken, new = self._edited(Keyed(view.entries(), view.panes(), view.held()), handle, before)
         if taken.files:
             self._taken[checkpoint] = taken
         return Filed(format=how.name, files=taken.files, new=new, layout=view.layout if runs else "")

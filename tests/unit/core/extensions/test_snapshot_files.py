@@ -162,6 +162,15 @@ def test_without_a_base_all_sorted_files_are_written_again() -> None:
     assert names(write(files, 2, lsm("s1"), name="native")) == (["chk-2.s1"], ["chk-2.s1"])
 
 
+def test_a_store_that_has_become_empty_refers_to_no_file_that_it_had() -> None:
+    """Its snapshot would hold what was deleted."""
+    files = task()
+    write(files, 1, lsm("s1"))
+    empty = write(files, 2, lsm(), base=1)
+    assert (names(empty), empty.layout) == (([], []), "")
+    assert names(write(files, 3, lsm("s2"), base=2)) == (["chk-3.s2"], ["chk-3.s2"])
+
+
 # -- restored ----------------------------------------------------------------------------------------
 
 
