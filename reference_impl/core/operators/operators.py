@@ -36,7 +36,7 @@ class Operator:
     """it emits one row at a time: the task holds the others back for its mailbox"""
     clocked = False
     """it uses processing time: its task gets a tick before each record, and when a timer is due"""
-    function = ""
+    function: str | None = None
     """the name of the user function, if it is one"""
     rolling = False
     """each row of a key replaces the one before it: a batch emits only the last one (FIN-6)"""

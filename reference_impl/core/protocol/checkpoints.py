@@ -185,7 +185,7 @@ class Cleaner(Protocol):
 class BarrierOptions(Protocol):
     """What a checkpoint's barriers say besides its id; see `barrier_options`."""
 
-    def choose(self, pending: Pending, format_name: str) -> None: ...
+    def choose(self, pending: Pending, format_name: str | None) -> None: ...
 
 
 class Checkpoints:
@@ -250,8 +250,10 @@ class Checkpoints:
 
     # -- created and triggered -------------------------------------------------------------
 
-    def create(self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str) -> Pending:
-        """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: "" for the job's own."""
+    def create(
+        self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str | None
+    ) -> Pending:
+        """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: None for the job's own."""
         plan, checkpoint = self._plan(), self._parts.checkpoint_ids.next(self.last_id)
         self._counters = Counters(checkpoint, self._counters.under_way + (not savepoint))
         pending = Pending(

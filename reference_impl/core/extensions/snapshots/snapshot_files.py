@@ -55,7 +55,7 @@ class SnapshotFiles:
             taken, new = self._edited(Keyed(view.entries(), view.panes(), view.held()), handle, before)
         if taken.files:
             self._taken[checkpoint] = taken
-        return Filed(format=how.name, files=taken.files, new=new, layout=view.layout if runs else "")
+        return Filed(format=how.name, files=taken.files, new=new, layout=view.layout if runs else None)
 
     def _edited(self, now: Keyed, handle: Handle, base: Taken | None) -> tuple[Taken, tuple[NewFile, ...]]:
         """A state on the heap: a file of what has changed since the base, if anything has."""
