@@ -533,7 +533,7 @@ class TaskRunner:
         e.AppendToLog: lambda self, effect: self.world.spills.append(self, effect),
         e.Sync: lambda self, effect: self.world.spills.sync(self, effect),
         e.TrimLog: lambda self, effect: self.world.spills.trim(effect),
-        e.Fetch: lambda self, effect: self.world.spills.fetch(self, effect),
+        e.Fetch: lambda self, effect: self.world.spills.fetch(self.deliver, effect),
         SavePosition: _save_position,
         e.Trim: lambda self, effect: self.world.stores.trim(effect),
         e.Fail: lambda self, effect: self.fail(effect.cause),

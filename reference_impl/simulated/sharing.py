@@ -50,8 +50,8 @@ class Sharing:
                 self._left[name] = data
             return
         del self._referring[name]
-        for job in self._jobs:
-            job.pop(name, None)
+        for one in self._jobs:
+            one.pop(name, None)
 
     @property
     def left(self) -> Names:

@@ -6,6 +6,7 @@ was appended before it began.  A file is closed by a request.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from ...core.extensions.in_flight_data.in_flight import pack
 from ...core.vocabulary.causes import FlushTorn, LogUnusable
 from ...core.vocabulary.effects import AppendToLog, ClearLogs, Fetch, Sync, TrimLog
 from ...core.vocabulary.errors import CorruptSnapshot, EngineError
-from ...core.vocabulary.events import Fetched, LoadFailed, Synced
+from ...core.vocabulary.events import Event, Fetched, LoadFailed, Synced
 from ...core.vocabulary.messages import Element
 from ...core.vocabulary.state import Passing, Ref, TaskState
 from ..arms import Arms
@@ -40,7 +41,10 @@ class Pen:
 
 
 class Spills:
-    """All logs that the tasks of a world write and read."""
+    """All logs that the tasks of a world write and read.
+
+    A writer may stand still, fail or end while a flush of its elements is under way; a reader is only answered.
+    """
 
     def __init__(self, world: SpillsWorld, store: SpillStore, arms: Arms, *, by_itself: bool) -> None:
         """`by_itself`: a log is flushed without a request."""
@@ -133,15 +137,15 @@ class Spills:
 
     # -- reading -----------------------------------------------------------------------
 
-    def fetch(self, runner: Attempt, effect: Fetch) -> None:
-        self.world.loop.after(self.world.settings.snapshot_write_us // 2, self._fetched, runner, effect.refs)
+    def fetch(self, deliver: Callable[[Event], None], effect: Fetch) -> None:
+        self.world.loop.after(self.world.settings.snapshot_write_us // 2, self._fetched, deliver, effect.refs)
 
-    def _fetched(self, runner: Attempt, refs: tuple[Ref, ...]) -> None:
+    def _fetched(self, deliver: Callable[[Event], None], refs: tuple[Ref, ...]) -> None:
         try:
             answer: Fetched | LoadFailed = Fetched(tuple(all_elements(self.store, ref) for ref in refs))
         except (OSError, EngineError) as error:
             answer = LoadFailed(str(error))
-        runner.deliver(answer)
+        deliver(answer)
 
     def resolved(self, stored: str) -> str:
         """The text of a state as a reader of the stores sees it now: with the durable ones of the rows to which it
