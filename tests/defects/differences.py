@@ -160,7 +160,6 @@ misses it."""
 NOT_ON_PROCESSES = (
     "G02",
     "G13",
-    "G18",
     "H08",
     "H09",
     "H10",
@@ -170,7 +169,6 @@ NOT_ON_PROCESSES = (
     "P28",
     "P29",
     "P30",
-    "P31",
     "P34",
 )
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
