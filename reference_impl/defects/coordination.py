@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..core.decisions.checkpointing import (
+    CheckpointFailure,
     CheckpointIds,
     CheckpointPlan,
     Cleanup,
@@ -15,10 +16,10 @@ from ..core.decisions.checkpointing import (
     Tolerance,
     Triggering,
 )
-from ..core.decisions.failover import Failover
+from ..core.decisions.failover import Counters, Failover
 from ..core.decisions.fencing import Fencing
 from ..core.job.topology import JobGraph
-from ..core.vocabulary.causes import AnyCause, TimedOut
+from ..core.vocabulary.causes import TimedOut
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.events import Claims, CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -75,17 +76,24 @@ class NeverTimesOut(Triggering):
 class TimeoutsDoNotCount(Tolerance):
     """E14: a checkpoint that times out does not count as failed: the job goes on without checkpoints."""
 
-    def counts(self, checkpoint: CheckpointId, cause: AnyCause, complete: CheckpointId | None) -> bool:
-        self.reached = self.reached or isinstance(cause, TimedOut)
-        return not isinstance(cause, TimedOut) and super().counts(checkpoint, cause, complete)
+    def failed_in_a_row(self, before: int, failure: CheckpointFailure, complete: CheckpointId | None) -> int:
+        timed_out = isinstance(failure.cause, TimedOut)
+        self.reached = self.reached or timed_out
+        return before if timed_out else super().failed_in_a_row(before, failure, complete)
 
 
 class CountsPastFailures(Tolerance):
     """E15: failures from before a complete checkpoint are counted again with the next one."""
 
-    def after_completion(self, failed_in_a_row: int) -> int:
-        self.reached = self.reached or failed_in_a_row > 0
-        return failed_in_a_row
+    def __init__(self) -> None:
+        self._counted = 0
+        self._complete: CheckpointId | None = None
+
+    def failed_in_a_row(self, before: int, failure: CheckpointFailure, complete: CheckpointId | None) -> int:
+        again = before if complete == self._complete else self._counted
+        self.reached = self.reached or again > before
+        self._counted, self._complete = super().failed_in_a_row(again, failure, complete), complete
+        return self._counted
 
 
 class KeepsRejectedState(Completion):
@@ -120,20 +128,41 @@ class CompletedTwice(Completion):
 class SharedId(CheckpointIds):
     """E10: the counter is read now and advanced later, so that two checkpoints get one id."""
 
-    def allocate(self, counter: CheckpointId, untouched: Sequence[CheckpointId]) -> CheckpointId:
-        last = CheckpointId(counter - 1)
-        if last in untouched:
+    def __init__(self) -> None:
+        self.unadvanced: CheckpointId | None = None
+        """the id that was given, and that the counter has not left behind"""
+
+    def next(self, last: CheckpointId) -> CheckpointId:
+        if last == self.unadvanced:
             self.reached = True
             return last
-        return super().allocate(counter, untouched)
+        self.unadvanced = super().next(last)
+        return self.unadvanced
+
+
+class AdvancesTheCounter(Completion):
+    """E10: the counter is advanced when the first task acknowledges."""
+
+    def __init__(self, ids: SharedId) -> None:
+        self._ids = ids
+
+    def counts(self, ack: Ack, pending: PendingCheckpoint) -> bool:
+        if ack.checkpoint == self._ids.unadvanced:
+            self._ids.unadvanced = None
+        return super().counts(ack, pending)
+
+
+def e10() -> dict[str, CheckpointIds | Completion]:
+    ids = SharedId()
+    return {"checkpoint_ids": ids, "completion": AdvancesTheCounter(ids)}
 
 
 class KeepsCounting(Failover):
     """E11: the number of pending checkpoints is kept when their attempt ends."""
 
-    def under_way(self, counted: int, being_stored: int) -> int:
+    def counted_on(self, counters: Counters, being_stored: int) -> Counters:
         self.reached = True
-        return counted
+        return Counters(super().counted_on(counters, being_stored).last_id, counters.under_way)
 
 
 class BeginsAgain(Failover):
@@ -156,12 +185,12 @@ class UnknownIsDiscarded(Completion):
         return super().unwanted(ack, None if unknown else taker)
 
 
-class StartsAgain(CheckpointIds):
+class StartsAgain(Failover):
     """F09: each attempt counts its checkpoints from the beginning."""
 
-    def first_of_attempt(self, counter: CheckpointId) -> CheckpointId:
-        self.reached = self.reached or counter > 1
-        return CheckpointId(1)
+    def counted_on(self, counters: Counters, being_stored: int) -> Counters:
+        self.reached = self.reached or counters.last_id > 0
+        return msgspec.structs.replace(super().counted_on(counters, being_stored), last_id=CheckpointId(0))
 
 
 class StopsTheNext(Fencing):
@@ -231,7 +260,7 @@ DEFECTS = (
         upstream="SEATUNNEL#3875 (41751d8b63)",
         title="two checkpoints in progress share one id",
         invariant="progress",
-        replacements=lambda: {"checkpoint_ids": SharedId()},
+        replacements=e10,
     ),
     Defect(
         id="E11",
@@ -273,7 +302,7 @@ DEFECTS = (
         upstream="AMORO#561 / PR#568",
         title="checkpoint ids start again after a failure",
         invariant="restored-state",
-        replacements=lambda: {"checkpoint_ids": StartsAgain()},
+        replacements=lambda: {"failover": StartsAgain()},
     ),
     Defect(
         id="I32",

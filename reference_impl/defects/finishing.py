@@ -31,9 +31,9 @@ class DuringTheFinalCheckpoint(Triggering):
 class LastTransactionStaysOpen(Finishing):
     """J05: the last snapshot opens one more transaction, which nobody closes."""
 
-    def dropped(self, left_open: str | None) -> str | None:
-        self.reached = self.reached or left_open is not None
-        return None
+    def to_abort(self, unsealed: Sequence[str]) -> Sequence[str]:
+        self.reached = self.reached or bool(unsealed)
+        return ()
 
 
 class PartOfAnOperator(Finishing):
@@ -87,11 +87,12 @@ class DeafToTheEnd(Alignment):
 
 
 class SilentWhenRestored(Finishing):
-    """J10: a task that had finished before the restored snapshot sends nothing downstream."""
+    """J10: a task that had finished before the restored snapshot sends nothing downstream: an attempt that has sent no
+    end is taken for one that has sent all."""
 
-    def ends_again(self, ends: Sequence[Element]) -> Sequence[Element]:
-        self.reached = True
-        return ()
+    def unsent_ends(self, sent: Sequence[Element]) -> tuple[Element, ...]:
+        self.reached = self.reached or not sent
+        return super().unsent_ends(sent) if sent else ()
 
 
 class SilentWhenFinished(Finishing):

@@ -9,27 +9,27 @@ from .registry import Defect
 class CountedOnceForTwo(References):
     """P28: a job that is forked by reference is not counted: what its origin needs no more is deleted."""
 
-    def added(self, count: int) -> int:
+    def added(self, jobs: tuple[int, ...], job: int) -> tuple[int, ...]:
         self.reached = True
-        return count
+        return jobs
 
 
 class TakenForItsOwn(References):
     """P29: a job that was forked by reference deletes files that it needs no more, whoever else needs them."""
 
-    def removed(self, count: int, *, forked: bool) -> int:
-        if not forked:
-            return super().removed(count, forked=forked)
-        self.reached = self.reached or count > 1
-        return 0
+    def removed(self, jobs: tuple[int, ...], job: int) -> tuple[int, ...]:
+        left = super().removed(jobs, job)
+        self.reached = self.reached or (job > 0 and bool(left))
+        return left if job == 0 else ()
 
 
 class NeverTheLast(References):
     """P30: a file to which two jobs have referred stays: each of them leaves it to the other."""
 
-    def removed(self, count: int, *, forked: bool) -> int:
-        self.reached = self.reached or count == 1
-        return max(1, super().removed(count, forked=forked))
+    def removed(self, jobs: tuple[int, ...], job: int) -> tuple[int, ...]:
+        left = super().removed(jobs, job)
+        self.reached = self.reached or not left
+        return left or (job,)
 
 
 DEFECTS = (

@@ -11,7 +11,7 @@ from ..core.job.split_log import SplitLog
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyIncompatible
 from ..core.vocabulary.effects import Effect, Sweep
-from ..core.vocabulary.events import Claims, CompletedSnapshot
+from ..core.vocabulary.events import Claims, CompletedSnapshot, files_of
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
 
@@ -34,11 +34,19 @@ class IgnoresSavepoints(RestoreChoice):
 
 
 class CleansUpOnFailure(Cleanup):
-    """F07: a failed attempt looks like the end of the job, and its snapshots are deleted."""
+    """F07: a failed attempt looks like the end of the job: with its pending checkpoints the complete snapshots are
+    deleted."""
 
-    def on_failure(self, referred_to: tuple[Handle, ...]) -> list[Effect]:
-        self.reached = self.reached or bool(referred_to)
-        return [Sweep(())] if referred_to else []
+    def __init__(self) -> None:
+        self._complete: list[CompletedSnapshot] = []
+
+    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int, claims: Claims) -> list[CompletedSnapshot]:
+        self._complete = list(retained)
+        return super().subsumed(retained, keep, claims)
+
+    def left_behind(self, acknowledged: Mapping[TaskId, Handle]) -> tuple[Handle, ...]:
+        self.reached = self.reached or bool(self._complete)
+        return (*super().left_behind(acknowledged), *files_of(self._complete))
 
 
 class StartedFromIncompatible(RestoreChoice):

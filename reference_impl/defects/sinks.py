@@ -124,9 +124,13 @@ class NoFence(SinkRecovery):
 class LabelsStartAgain(Naming):
     """I37: after a restore the labels of transactions start again from the beginning."""
 
-    def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
+    def __init__(self) -> None:
+        self._first: dict[tuple[TaskId, AttemptId], int] = {}
+        """the serial with which each attempt began"""
+
+    def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int) -> str:
         self.reached = self.reached or attempt > 1
-        return f"job-{job}/{task}/after-{last}"
+        return f"job-{job}/{task}/{serial - self._first.setdefault((task, attempt), serial)}"
 
 
 class SealsEmpty(PreCommitting):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.decisions.naming import Naming
 from ..core.decisions.persisting import Persisting
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
@@ -29,9 +31,9 @@ class BehindTheNewest(Persisting):
 class OneLate(Persisting):
     """P03: the replay begins after the first element that the snapshot refers to."""
 
-    def read_back(self, ref: Ref) -> Ref:
+    def read_back(self, refs: Sequence[Ref]) -> tuple[Ref, ...]:
         self.reached = True
-        return Ref(ref.log, ref.first + 1, ref.end)
+        return tuple(Ref(ref.log, ref.first + 1, ref.end) for ref in super().read_back(refs))
 
 
 class LogOfTheTask(Naming):

@@ -33,9 +33,14 @@ class LeavesStatesOver(Upgrading):
 class MappedOnce(Upgrading):
     """P42: the mapping is known to the first attempt alone; the next one restores the same snapshot without it."""
 
-    def mapping(self, given: StateMapping, *, again: bool) -> StateMapping:
+    def __init__(self) -> None:
+        self._begun: dict[int, None] = {}
+        """the jobs whose first attempt has begun"""
+
+    def mapping(self, given: StateMapping, restores: CompletedSnapshot, job: int) -> StateMapping:
+        again, self._begun[job] = job in self._begun, None
         self.reached = self.reached or (again and given != StateMapping())
-        return StateMapping() if again else given
+        return StateMapping() if again else super().mapping(given, restores, job)
 
 
 class ConvertedAtEachRestart(Upgrading):

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from ..core.decisions.references import References
 from ..core.vocabulary.ids import Handle
 
+ORIGIN = 0
+"""the number of the first job"""
 Names = dict[Handle, bytes]
 """the files of one job"""
 
@@ -21,7 +23,8 @@ class Sharing:
     def __init__(self, references: References, origin: Names) -> None:
         self._references = references
         self._jobs: list[Names] = [origin]
-        self._counts: dict[Handle, int] = {}
+        self._referring: dict[Handle, tuple[int, ...]] = {}
+        """by file to which another job than the origin refers, or did: the jobs that refer to it"""
         self._left: Names = {}
 
     def begin(self, needed: Iterable[Handle]) -> Names:
@@ -29,22 +32,24 @@ class Sharing:
         origin = self._jobs[0]
         names = {name: origin[name] for name in dict.fromkeys(needed) if name in origin}
         for name in names:
-            self._counts[name] = self._references.added(self._counts.get(name, 1))
+            before = self._referring.get(name, (ORIGIN,))
+            self._referring[name] = self._references.added(before, len(self._jobs))
         self._jobs.append(names)
         return names
 
     def let_go(self, names: Names, name: Handle) -> None:
         """A job does not refer to a file any more."""
         data = names.pop(name)
-        if name not in self._counts:
+        if name not in self._referring:
             return
-        count = self._references.removed(self._counts[name], forked=names is not self._jobs[0])
-        if count > 0:
-            self._counts[name] = count
+        job = next(number for number, one in enumerate(self._jobs) if one is names)
+        referring = self._references.removed(self._referring[name], job)
+        if referring:
+            self._referring[name] = referring
             if not any(name in job for job in self._jobs):
                 self._left[name] = data
             return
-        del self._counts[name]
+        del self._referring[name]
         for job in self._jobs:
             job.pop(name, None)
 

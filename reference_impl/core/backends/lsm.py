@@ -11,7 +11,7 @@ A snapshot flushes the memtable and takes the files that there are.  So its sync
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -54,14 +54,15 @@ class Codec:
 
 
 class LsmState(FiledState):
-    """`name(number)` is the name of the store's `number`-th file."""
+    """The names of its files begin with `prefix`, which no other store of the job has."""
 
-    __slots__ = ("_codec", "_decisions", "_files", "_flushes", "_limits", "_made", "_memtable", "_merging", "_name",
-                 "_numbers", "_order")  # fmt: skip
+    __slots__ = ("_codec", "_decisions", "_files", "_flushes", "_limits", "_made", "_memtable", "_merging",
+                 "_numbers", "_order", "_prefix")  # fmt: skip
 
-    def __init__(self, layout: Layout, name: Callable[[int], str], decisions: StateFiles, limits: Limits) -> None:
+    def __init__(self, layout: Layout, prefix: str, decisions: StateFiles, limits: Limits) -> None:
         self._codec = Codec(layout)
-        self._name = name
+        self._prefix = prefix
+        """of the names of its files, which their numbers follow"""
         self._decisions = decisions
         self._limits = limits
         self._memtable: Pairs = {}
@@ -136,7 +137,7 @@ class LsmState(FiledState):
 
     def _add(self, pairs: Pairs) -> None:
         number = self._decisions.number(self._made, list(self._numbers.values()))
-        name = self._name(number)
+        name = f"{self._prefix}-{number}"
         self._made += 1
         self._files[name] = Run(name, pairs)
         self._numbers[name] = number
@@ -166,7 +167,7 @@ class LsmState(FiledState):
         inputs, self._merging = self._merging, ()
         place = self._order.index(inputs[0])
         pairs = merged(self._files[name].pairs for name in inputs)
-        if self._decisions.drops_tombstones(oldest=place == 0):
+        if self._decisions.drops_tombstones(inputs, self._order):
             pairs = {key: value for key, value in pairs.items() if value is not None}
         for name in inputs:
             del self._files[name]

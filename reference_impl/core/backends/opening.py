@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from ..decisions.parts import Parts
 from ..job.config import Config
@@ -21,9 +20,8 @@ def open_state(spec: TaskSpec, layout: Layout, config: Config, parts: Parts) -> 
     """The empty working state of an operator.  What belongs to no key (OPS-2) is on the heap in any case."""
     if config.state_backend == "heap" or layout is UNLISTED:
         return HeapState(layout, parts.copying)
-    return LsmState(
-        layout, partial(parts.naming.sorted_file, spec.task, spec.attempt), parts.state_files, limits_of(config)
-    )
+    # A state may begin with files of earlier attempts: no two files of a job have one name.
+    return LsmState(layout, f"{spec.task}-{spec.attempt}", parts.state_files, limits_of(config))
 
 
 def limits_of(config: Config) -> Limits:

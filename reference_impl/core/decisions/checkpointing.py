@@ -22,14 +22,9 @@ from .part import Part
 class CheckpointIds(Part):
     """How ids are given out; two checkpoints never share one."""
 
-    def allocate(self, counter: CheckpointId, untouched: Sequence[CheckpointId]) -> CheckpointId:
-        """The id of a new checkpoint; no task has acknowledged the `untouched` checkpoints yet."""
-        return counter
-
-    def first_of_attempt(self, counter: CheckpointId) -> CheckpointId:
-        """The id that comes next once an attempt has failed: the counter goes on, since an id that two attempts gave
-        would name two checkpoints of the job."""
-        return counter
+    def next(self, last: CheckpointId) -> CheckpointId:
+        """The id of a new checkpoint: one more than the last that the job gave."""
+        return CheckpointId(last + 1)
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -111,17 +106,21 @@ class Completion(Part):
         return [ack.handle] if taker is None else []
 
 
+class CheckpointFailure(msgspec.Struct, frozen=True):
+    """A checkpoint that was given up, and why."""
+
+    checkpoint: CheckpointId
+    cause: AnyCause
+
+
 class Tolerance(Part):
     """Which failed checkpoints count towards the number in a row that the job tolerates (ABS-3)."""
 
-    def counts(self, checkpoint: CheckpointId, cause: AnyCause, complete: CheckpointId | None) -> bool:
-        """Whether the failure counts: whatever its cause, but not once a newer checkpoint is complete (`complete` is
-        the newest)."""
-        return complete is None or checkpoint > complete
-
-    def after_completion(self, failed_in_a_row: int) -> int:
-        """How many have failed in a row once a checkpoint is complete: none."""
-        return 0
+    def failed_in_a_row(self, before: int, failure: CheckpointFailure, complete: CheckpointId | None) -> int:
+        """How many have failed in a row with this failure, `before` without it.  It counts whatever its cause, but not
+        if a newer checkpoint is complete (`complete` is the newest)."""
+        counts = complete is None or failure.checkpoint > complete
+        return before + counts
 
 
 class RestoreChoice(Part):
@@ -200,7 +199,7 @@ class Cleanup(Part):
         were listed (None)."""
         return [Sweep(referred_to)] if referred_to is not None else []
 
-    def on_failure(self, referred_to: tuple[Handle, ...]) -> list[Effect]:
-        """What a coordinator deletes when an attempt has failed: nothing, least of all the states that are
-        `referred_to` by a complete snapshot, or by one whose record is being stored; the next attempt restores one."""
-        return []
+    def left_behind(self, acknowledged: Mapping[TaskId, Handle]) -> tuple[Handle, ...]:
+        """The states that a checkpoint leaves behind, to be deleted, when it is given up: those that tasks have
+        acknowledged for it, and nothing of complete snapshots, one of which the next attempt restores."""
+        return tuple(acknowledged.values())

@@ -8,21 +8,34 @@ from ..job.topology import JobGraph
 from ..vocabulary.effects import Effect, SetTimer
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.ids import TaskId
-from ..vocabulary.messages import Control, Element, Finished, Terminate, ToCoordinator, Trigger
+from ..vocabulary.messages import (
+    Control,
+    Element,
+    EndOfData,
+    EndOfPartition,
+    Finished,
+    Terminate,
+    ToCoordinator,
+    Trigger,
+)
 from ..vocabulary.timeouts import Timeout
 from .part import Part
+
+ENDS: tuple[Element, ...] = (EndOfData(), EndOfPartition())
+"""The ends of a channel, in order."""
 
 
 class Finishing(Part):
     """How a task finishes, and how a finished task is deployed again (FIN-1, FIN-3)."""
 
-    def ends_again(self, ends: Sequence[Element]) -> Sequence[Element]:
-        """What a task that had finished before the restored snapshot sends downstream: its ends, and nothing else."""
-        return ends
+    def unsent_ends(self, sent: Sequence[Element]) -> tuple[Element, ...]:
+        """The ends that a task still sends downstream when it finishes: those that its attempt has not `sent`.  A task
+        that had finished before the restored snapshot has sent none, and sends nothing else."""
+        return tuple(end for end in ENDS if end not in sent)
 
-    def dropped(self, left_open: str | None) -> str | None:
-        """The transaction that a sink aborts before it finishes: the one `left_open`; no other task would."""
-        return left_open
+    def to_abort(self, unsealed: Sequence[str]) -> Sequence[str]:
+        """The transactions that a sink aborts before it finishes: all that are not sealed; no other task would."""
+        return unsealed
 
     def answer(self, message: Control, finished: Finished) -> ToCoordinator | None:
         """The answer of a finished task to a message: the coordinator may not have received that it has finished."""

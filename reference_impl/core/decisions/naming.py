@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..vocabulary.transactions import EPOCH, Row
+from ..vocabulary.transactions import Row
 from .part import Part
 
 
@@ -22,22 +22,9 @@ class Naming(Part):
         """The folder of the logs of an attempt's input channels; each is named by its number."""
         return f"job-{job}/log/{task}-{attempt}"
 
-    def sorted_file(self, task: TaskId, attempt: AttemptId, number: int) -> str:
-        """The `number`-th sorted file of an attempt's state.  No two files of a job have one name: a state may begin
-        with files of earlier attempts."""
-        return f"{task}-{attempt}-{number}"
-
-    def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
-        """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
+    def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int) -> str:
+        """`serial` counts the transactions that the sink has begun, in all its attempts."""
         return f"job-{job}/{task}/{attempt}-{serial}"
-
-    def pooled_id(self, job: int, task: TaskId, number: int) -> str:
-        """The `number`-th transactional id of a task; transactions use it one after the other."""
-        return f"job-{job}/{task}/id-{number}"
-
-    def pooled(self, pooled_id: str, attempt: AttemptId, serial: int) -> str:
-        """The name of a transaction under this id; an epoch distinguishes it from others."""
-        return f"{pooled_id}{EPOCH}{attempt}-{serial}"
 
     def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
         """The identity by which an idempotent sink's rows replace each other; no replay may change it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Complete
 from ..vocabulary.state import Ref
@@ -20,10 +22,10 @@ class Persisting(Part):
         """The oldest checkpoint whose in-flight data may still be needed."""
         return complete.logs_from
 
-    def read_back(self, ref: Ref) -> Ref:
-        """The part of a log that a restored task puts back into its input for a reference of its snapshot: from the
-        first element to the last.  Nobody sends them again."""
-        return ref
+    def read_back(self, refs: Sequence[Ref]) -> tuple[Ref, ...]:
+        """The parts of logs that a restored task puts back into its inputs: all to which its snapshot refers, since
+        nobody sends these elements again."""
+        return tuple(refs)
 
     def goes_on_with(self, next_taken: int) -> int:
         """The number of the next element that a locally recovered task appends to a log that was there before it: that

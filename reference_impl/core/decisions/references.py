@@ -6,17 +6,16 @@ from .part import Part
 
 
 class References(Part):
-    """The count of the jobs that refer to one file.
+    """The jobs that refer to one file, each by its number in the store; 0 is the job from which all others were forked.
 
     A job counts the references of its own snapshots (`Increments`), and knows nothing of other jobs.  So the store
-    counts jobs, as a file system counts the names of a file.
+    knows the jobs, as a file system knows the names of a file.
     """
 
-    def added(self, count: int) -> int:
-        """The count once another job refers to the file, too."""
-        return count + 1
+    def added(self, jobs: tuple[int, ...], job: int) -> tuple[int, ...]:
+        """Who refers to the file once another job does, too."""
+        return (*jobs, job)
 
-    def removed(self, count: int, *, forked: bool) -> int:
-        """The count once a job needs the file no more; with 0 the file is deleted.  `forked`: it is a job that was
-        begun with the files of another one."""
-        return count - 1
+    def removed(self, jobs: tuple[int, ...], job: int) -> tuple[int, ...]:
+        """Who refers to the file once a job needs it no more; if nobody does, the file is deleted."""
+        return tuple(other for other in jobs if other != job)

@@ -24,10 +24,10 @@ class StateFiles(Part):
         """The memtable that a flush writes, and the one that takes the next changes."""
         return memtable, {}
 
-    def drops_tombstones(self, oldest: bool) -> bool:
-        """Whether a compaction drops tombstones: only with the oldest file among its inputs (`oldest`), since an older
-        one may still have the key."""
-        return oldest
+    def drops_tombstones(self, inputs: Sequence[str], files: Sequence[str]) -> bool:
+        """Whether a compaction of some files drops tombstones: only with the oldest among its `inputs`, since an older
+        one may still have the key.  Both are names, the oldest first."""
+        return inputs[0] == files[0]
 
     def linked(self, files: Mapping[str, File], names: Sequence[str]) -> Mapping[str, File]:
         """The files that a view reads later, of those that the store has now: links of its own, because a compaction

@@ -29,11 +29,10 @@ class Upgrading(Part):
         is left out."""
         return graph.uids
 
-    def mapping(self, given: StateMapping, *, again: bool) -> StateMapping:
-        """The mapping with which an attempt restores a snapshot: the one that the user gave on submitting the job.
-        `again`: not in the first attempt, or by another coordinator; until the job's first checkpoint the snapshot of
-        the other job is restored then too."""
-        return given
+    def mapping(self, given: StateMapping, restores: CompletedSnapshot, job: int) -> StateMapping:
+        """The mapping with which an attempt restores a snapshot: the one that the user gave on submitting the job, if
+        the snapshot is of another job.  Until the job's first checkpoint, each attempt restores such a snapshot."""
+        return given if restores.job != job else StateMapping()
 
     def refusal(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> AnyIncompatible | None:
         """Why states of the snapshot cannot find their operators, or not be read by them; None if they can.  Only a

@@ -98,7 +98,7 @@ class TaskBuilder:
         passes_on: bool = False,
         holds_end: bool = False,
     ) -> InputTask:
-        names = (PooledIds if self._config.pooled_ids else NewNames)(spec, self._parts.naming)
+        names = PooledIds(spec) if self._config.pooled_ids else NewNames(spec, self._parts.naming)
         sink = TransactionalSink(names, Requests(), behind, passes_on=passes_on)
         return InputTask(*self._task(spec, sink), transactions=sink, holds_end=holds_end)
 

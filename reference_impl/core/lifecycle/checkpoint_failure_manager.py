@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..decisions.checkpointing import Tolerance
+from ..decisions.checkpointing import CheckpointFailure, Tolerance
 from ..vocabulary.causes import AnyCause
 from ..vocabulary.ids import CheckpointId
 from .completed_checkpoint_store import CompletedCheckpointStore
@@ -19,13 +19,14 @@ class CheckpointFailureManager:
 
     def completed(self) -> None:
         """A checkpoint is complete."""
-        self._failed_in_a_row = self._tolerance.after_completion(self._failed_in_a_row)
+        self._failed_in_a_row = 0
 
     def failed(self, checkpoint: CheckpointId, cause: AnyCause) -> bool:
         """One more has failed; whether more have failed now than the job tolerates."""
         latest = self._completed.latest
         complete = latest.checkpoint if latest is not None else None
-        self._failed_in_a_row += self._tolerance.counts(checkpoint, cause, complete)
+        failure = CheckpointFailure(checkpoint, cause)
+        self._failed_in_a_row = self._tolerance.failed_in_a_row(self._failed_in_a_row, failure, complete)
         return self._failed_in_a_row > self._tolerated
 
     def attempt_over(self) -> None:

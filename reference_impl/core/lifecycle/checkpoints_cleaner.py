@@ -16,7 +16,7 @@ from ..job.topology import JobGraph
 from ..protocol.attempts import Attempts
 from ..protocol.checkpoints import Pending, UnderWay
 from ..vocabulary.effects import ClearLogs, Discard, Effect, Sweep
-from ..vocabulary.events import CompletedSnapshot, all_of, files_needed, files_of
+from ..vocabulary.events import CompletedSnapshot, all_of, files_needed
 from ..vocabulary.ids import CheckpointId, Handle
 from ..vocabulary.messages import Ack
 from .completed_checkpoint_store import CompletedCheckpointStore
@@ -74,7 +74,8 @@ class CheckpointsCleaner:
     def given_up(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
         """Discard what is acknowledged, and remember what may still be written."""
         self._leftovers.update(dict.fromkeys(missing))
-        deletable = (*pending.acknowledged.values(), *self._files.given_up(all_of(pending.files)))
+        left = self._parts.cleanup.left_behind(pending.acknowledged)
+        deletable = (*left, *self._files.given_up(all_of(pending.files)))
         return [Discard(deletable)] if deletable else []
 
     def discard_leftovers(self) -> list[Effect]:
@@ -159,9 +160,6 @@ class CheckpointsCleaner:
     def all_listed(self) -> list[Effect]:
         """All that another coordinator has stored is known now."""
         return self._parts.cleanup.on_takeover(self._completed.files)
-
-    def attempt_failed(self) -> list[Effect]:
-        return self._parts.cleanup.on_failure(files_of(self._completed.all_and_stored))
 
     def job_over(self) -> list[Effect]:
         """The job has ended, and no attempt lives.  Nothing is swept, nor any log deleted, if the record of a complete

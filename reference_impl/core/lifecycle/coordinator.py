@@ -243,7 +243,6 @@ class Coordinator:
             life=life,
             attempts=self.attempts,
             under_way=self.under_way,
-            cleaner=cleaner,
             cancellation=cancellation,
             regional=regional,
             execution=execution,
@@ -444,7 +443,7 @@ class Coordinator:
     # -- what handles what ---------------------------------------------------------------
 
     def _deploy_region(self, then: DeployRegion) -> list[Effect]:
-        return self._regional.deploy(then, CheckpointId(self.checkpoints.next_id - 1))
+        return self._regional.deploy(then, self.checkpoints.last_id)
 
     _handlers: ClassVar[Handlers] = Handlers(
         {

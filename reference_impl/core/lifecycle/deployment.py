@@ -33,14 +33,11 @@ class Deployment:
         self._ends = ends
         self._splits = splits
 
-    def fitted(
-        self, restores: CompletedSnapshot | None, *, again: bool
-    ) -> tuple[CompletedSnapshot | None, AnyIncompatible | None]:
-        """The snapshot as this job takes it over (`Upgrading`), and why the job cannot; None if it can.  `again`: not
-        in the first attempt of the job, or by another coordinator."""
+    def fitted(self, restores: CompletedSnapshot | None) -> tuple[CompletedSnapshot | None, AnyIncompatible | None]:
+        """The snapshot as this job takes it over (`Upgrading`), and why the job cannot; None if it can."""
         if restores is None:
             return None, None
-        mapping = self._upgrading.mapping(self._graph.mapping, again=again)
+        mapping = self._upgrading.mapping(self._graph.mapping, restores, self._job)
         refused = self._upgrading.refusal(self._graph, restores, mapping)
         restores = adopted(self._graph, restores, mapping)
         return restores, refused or self._restore_choice.refusal(self._graph, restores)

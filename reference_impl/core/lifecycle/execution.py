@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.attempts import Attempts
-from ..vocabulary.causes import AnyCause, Submitted
+from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SetTimer
 from ..vocabulary.messages import Running
 from ..vocabulary.stages import Deploying, Saving, Working
@@ -59,7 +59,7 @@ class Execution:
         """Begin an attempt, unless the snapshot that it would restore does not fit the job."""
         self._attempts.begin()
         restores = self._completed.to_restore() if self._config.rewinds else None
-        restores, incompatible = self._deployment.fitted(restores, again=not isinstance(cause, Submitted))
+        restores, incompatible = self._deployment.fitted(restores)
         if incompatible is not None:
             return self._closing.fail(incompatible)
         self._life.enter(Saving(restores))

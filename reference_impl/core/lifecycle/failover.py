@@ -25,7 +25,6 @@ from ..vocabulary.ids import TaskId
 from ..vocabulary.stages import Deploying, Restarting
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay
 from .cancellation import Cancellation
-from .checkpoints_cleaner import CheckpointsCleaner
 from .closing import JobClosing
 from .execution import Execution
 from .job_life import JobLife
@@ -44,7 +43,6 @@ class Failover:
         life: JobLife,
         attempts: Attempts,
         under_way: UnderWay,
-        cleaner: CheckpointsCleaner,
         cancellation: Cancellation,
         regional: RegionalFailover,
         execution: Execution,
@@ -55,7 +53,6 @@ class Failover:
         self._life = life
         self._attempts = attempts
         self._under_way = under_way
-        self._cleaner = cleaner
         self._cancellation = cancellation
         self._regional = regional
         self._execution = execution
@@ -93,8 +90,7 @@ class Failover:
         if self._are_used_up:
             return [*effects, *self._used_up(cause)]
         self._life.enter(Restarting(cause))
-        delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
-        return [*effects, *self._cleaner.attempt_failed(), delay]
+        return [*effects, SetTimer(RestartDelay(), self._config.restart_delay_us)]
 
     def _fail_over_region(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
         """A region is lost: give up what needs it, and restart it after a delay."""

@@ -150,7 +150,7 @@ class RegionalFailover:
     def restart(self) -> list[Effect]:
         """Give the lost tasks a new number, unless the snapshot that they would restore does not fit the job."""
         stage = expect(self.stage, PartialFailover)
-        restores, incompatible = self._deployment.fitted(self._completed.to_restore_in_region(), again=True)
+        restores, incompatible = self._deployment.fitted(self._completed.to_restore_in_region())
         if incompatible is not None:
             return self._closing.fail(incompatible)
         self._attempts.begin(survivors=[task for task in self._tasks if task not in stage.tasks])

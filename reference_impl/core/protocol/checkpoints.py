@@ -23,6 +23,7 @@ import msgspec
 
 from ..decisions.checkpointing import CheckpointPlan
 from ..decisions.enumerating import EnumeratorStates
+from ..decisions.failover import Counters
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -220,28 +221,42 @@ class Checkpoints:
         self._options = options
         self._enumerator_states = enumerator_states
         self._tasks = tuple(task for task, _, _ in graph.tasks())
-        self.next_id = first
-        self._count = 0
-        """how many are under way that no user requested"""
+        self._counters = Counters(CheckpointId(first - 1), 0)
 
     # -- what is known ---------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
         """As many checkpoints are under way as may be at a time (ABS-3)."""
-        return self._count >= self._config.concurrent_checkpoints
+        return self._counters.under_way >= self._config.concurrent_checkpoints
+
+    @property
+    def last_id(self) -> CheckpointId:
+        """The greatest id that was given out."""
+        return self._counters.last_id
+
+    @property
+    def next_id(self) -> CheckpointId:
+        """No checkpoint has got this id or a greater one."""
+        return CheckpointId(self.last_id + 1)
 
     def take_over(self, next_id: CheckpointId) -> None:
         """Another coordinator has given out the ids below this one."""
-        self.next_id = next_id
+        self._counters = Counters(CheckpointId(next_id - 1), self._counters.under_way)
+
+    def _count(self, change: int, pending: Pending) -> None:
+        if not pending.savepoint:
+            counters = self._counters
+            self._counters = Counters(counters.last_id, counters.under_way + change)
 
     # -- created and triggered -------------------------------------------------------------
 
     def create(self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: "" for the job's own."""
-        plan = self._plan()
+        plan, checkpoint = self._plan(), self._parts.checkpoint_ids.next(self.last_id)
+        self._counters = Counters(checkpoint, self._counters.under_way + (not savepoint))
         pending = Pending(
-            checkpoint=self._next_id(),
+            checkpoint=checkpoint,
             attempt=self._attempts.newest,
             expected=plan.awaited,
             finished=plan.finished,
@@ -251,18 +266,11 @@ class Checkpoints:
             command=command,
         )
         self._options.choose(pending, format_name)
-        self._under_way.pending[pending.checkpoint] = pending
-        self._count += not savepoint  # savepoints do not count (ABS-3)
+        self._under_way.pending[checkpoint] = pending
         return pending
 
     def _plan(self) -> CheckpointPlan:
         return self._parts.triggering.plan(self._graph, self._ends.finished)
-
-    def _next_id(self) -> CheckpointId:
-        untouched = tuple(one.checkpoint for one in self._under_way.pending.values() if not one.acknowledged)
-        checkpoint = self._parts.checkpoint_ids.allocate(self.next_id, untouched)
-        self.next_id = max(self.next_id, CheckpointId(checkpoint + 1))
-        return checkpoint
 
     def trigger(self, pending: Pending) -> list[Effect]:
         """Its id is durable: order the tasks to take part."""
@@ -390,7 +398,7 @@ class Checkpoints:
             raise ProtocolViolated(f"the record of checkpoint {checkpoint} is not being stored")
         self._under_way.storing = tuple(one for one in storing if one is not answered)
         self._under_way.pending.pop(checkpoint, None)
-        self._count -= not answered.pending.savepoint
+        self._count(-1, answered.pending)
         return answered
 
     # -- giving up -----------------------------------------------------------------
@@ -401,7 +409,7 @@ class Checkpoints:
         """Give a pending checkpoint up, discard its states, and remember which states may still be written."""
         if self._under_way.pending.pop(pending.checkpoint, None) is None:
             return []
-        self._count -= not pending.savepoint
+        self._count(-1, pending)
         return [*self._give_up(pending, cause), *self._send_abort(pending)]
 
     def abort_all(self, cause: AnyCause) -> list[Effect]:
@@ -431,6 +439,5 @@ class Checkpoints:
         pending, self._under_way.pending = self._under_way.pending, {}
         effects = [effect for one in pending.values() for effect in self._give_up(one, cause)]
         being_stored = sum(not one.pending.savepoint for one in self._under_way.storing)
-        self._count = self._parts.failover.under_way(self._count, being_stored)
-        self.next_id = self._parts.checkpoint_ids.first_of_attempt(self.next_id)
+        self._counters = self._parts.failover.counted_on(self._counters, being_stored)
         return effects

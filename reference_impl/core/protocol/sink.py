@@ -118,7 +118,7 @@ class TransactionNames(Protocol):
     serial: int
     """how many the sink has begun, in all its attempts"""
 
-    def next(self, sealed: Sequence[Sealed], last_sealed: CheckpointId) -> OpenTransaction:
+    def next(self, sealed: Sequence[Sealed]) -> OpenTransaction:
         """The next transaction, under a name that no unfinished one has."""
         ...
 
@@ -169,7 +169,7 @@ class TransactionalSink:
         if self.current is not None or self.task.awaits_commits:
             return []
         spec = self.task.spec
-        self.current = self._names.next(self.sealed, self._last_sealed)
+        self.current = self._names.next(self.sealed)
         return [
             self._requests.transact(BeginTransaction(writer=spec.task, attempt=spec.attempt, name=self.current.name))
         ]
@@ -339,8 +339,6 @@ class TransactionalSink:
         """If every due commit is done, abort the open transaction, which is empty, and finish."""
         if not self.task.awaits_commits or self._requests.asked:
             return []
-        left_open = self.task.parts.finishing.dropped(self.current.name if self.current is not None else None)
-        if left_open is None:
-            return self.task.finish()
-        self.current = None
-        return self._drop(self.task.spec.task, left_open)
+        left_open, self.current = self.current, None
+        aborted = self.task.parts.finishing.to_abort([left_open.name] if left_open is not None else [])
+        return self._drop(self.task.spec.task, *aborted) if aborted else self.task.finish()

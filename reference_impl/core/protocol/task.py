@@ -53,7 +53,6 @@ from ..vocabulary.messages import (
     Deploy,
     Element,
     EndOfData,
-    EndOfPartition,
     Finished,
     InputEnded,
     Record,
@@ -514,8 +513,10 @@ class Task(ABC):
         self.life = HasFinished(after_end)
         if not after_end:
             return [report]
-        held: tuple[Element, ...] = (EndOfData(),) if self.holds_end else ()
-        return [*(effect for end in (*held, EndOfPartition()) for effect in self.broadcast(end)), report]
+        return [*self._send_ends(() if self.holds_end else (EndOfData(),)), report]
+
+    def _send_ends(self, sent: Sequence[Element] = ()) -> list[Effect]:
+        return [effect for end in self.parts.finishing.unsent_ends(sent) for effect in self.broadcast(end)]
 
     def _finished_report(self) -> Finished:
         return Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
@@ -523,9 +524,7 @@ class Task(ABC):
     def stay_finished(self) -> list[Effect]:
         """It had finished before the snapshot that it restores: it only sends its ends, which tasks downstream need."""
         self.life = HasFinished(after_end=True)
-        ends = self.parts.finishing.ends_again((EndOfData(), EndOfPartition()))
-        sent = [effect for end in ends for effect in self.broadcast(end)]
-        return [Open(), Report(self._running_report()), *sent, Report(self._finished_report())]
+        return [Open(), Report(self._running_report()), *self._send_ends(), Report(self._finished_report())]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
         timeout = event.timeout

@@ -163,13 +163,13 @@ def test_a_file_of_the_same_name_that_a_fork_writes_itself_is_its_own() -> None:
 
 
 class NotCounted(References):
-    def added(self, count: int) -> int:
-        return count
+    def added(self, jobs: tuple[int, ...], job: int) -> tuple[int, ...]:
+        return jobs
 
 
 class KeptForever(References):
-    def removed(self, count: int, *, forked: bool) -> int:
-        return max(1, count - 1)
+    def removed(self, jobs: tuple[int, ...], job: int) -> tuple[int, ...]:
+        return super().removed(jobs, job) or (job,)
 
 
 def test_a_count_that_is_too_low_takes_a_file_away_and_one_that_is_too_high_leaves_it() -> None:

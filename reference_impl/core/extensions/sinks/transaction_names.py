@@ -8,8 +8,8 @@ from itertools import count
 from ...decisions.naming import Naming
 from ...job.task_spec import TaskSpec
 from ...protocol.sink import OpenTransaction
-from ...vocabulary.ids import CheckpointId
 from ...vocabulary.state import Sealed
+from ...vocabulary.transactions import EPOCH
 
 
 class NewNames:
@@ -20,22 +20,22 @@ class NewNames:
         self._naming = naming
         self.serial = 0
 
-    def next(self, sealed: Sequence[Sealed], last_sealed: CheckpointId) -> OpenTransaction:
+    def next(self, sealed: Sequence[Sealed]) -> OpenTransaction:
         spec, self.serial = self._spec, self.serial + 1
-        return OpenTransaction(self._naming.transaction(spec.job, spec.task, spec.attempt, self.serial, last_sealed))
+        return OpenTransaction(self._naming.transaction(spec.job, spec.task, spec.attempt, self.serial))
 
 
 class PooledIds:
-    """The first transactional id that no sealed transaction holds, and a new epoch."""
+    """The first transactional id of the task that no sealed transaction holds, and a new epoch: transactions use an id
+    one after the other, and the epoch distinguishes them."""
 
-    def __init__(self, spec: TaskSpec, naming: Naming) -> None:
+    def __init__(self, spec: TaskSpec) -> None:
         self._spec = spec
-        self._naming = naming
         self.serial = 0
 
-    def next(self, sealed: Sequence[Sealed], last_sealed: CheckpointId) -> OpenTransaction:
+    def next(self, sealed: Sequence[Sealed]) -> OpenTransaction:
         spec, self.serial = self._spec, self.serial + 1
         held = [one.pooled_id for one in sealed]
-        ids = (self._naming.pooled_id(spec.job, spec.task, number) for number in count())
+        ids = (f"job-{spec.job}/{spec.task}/id-{number}" for number in count())
         free = next(one for one in ids if one not in held)
-        return OpenTransaction(self._naming.pooled(free, spec.attempt, self.serial), free)
+        return OpenTransaction(f"{free}{EPOCH}{spec.attempt}-{self.serial}", free)

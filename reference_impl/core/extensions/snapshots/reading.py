@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...decisions.parts import Parts
 from ...decisions.redistribution import Share
@@ -96,5 +96,5 @@ class Reading:
         refs = referred_to([state]) if state is not None else ()
         return self._fetch(refs) if refs else []
 
-    def _fetch(self, refs: Iterable[Ref]) -> list[Effect]:
-        return [Fetch(tuple(self._parts.persisting.read_back(ref) for ref in refs))]
+    def _fetch(self, refs: Sequence[Ref]) -> list[Effect]:
+        return [Fetch(self._parts.persisting.read_back(refs))]

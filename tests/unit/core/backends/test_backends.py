@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -15,10 +14,8 @@ from cutproof.reference_impl.core.backends.keys import as_bytes, from_bytes
 from cutproof.reference_impl.core.backends.layouts import ROWS, SINGLE, Layout
 from cutproof.reference_impl.core.backends.lsm import Codec, Limits, LsmState
 from cutproof.reference_impl.core.backends.sorted_runs import Run, decoded, encoded, merged
-from cutproof.reference_impl.core.decisions.naming import Naming
 from cutproof.reference_impl.core.decisions.state_files import StateFiles
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
-from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.views import SortedFile
 from unit.core.backends.models import VALUES, assert_it_is_a_dictionary, changes, heap
 
@@ -27,7 +24,7 @@ SMALL = Limits(3, 2)
 
 
 def lsm(layout: Layout, limits: Limits = SMALL) -> LsmState:
-    return LsmState(layout, partial(Naming().sorted_file, TaskId("op-0"), AttemptId(1)), FILES, limits)
+    return LsmState(layout, "op-0-1", FILES, limits)
 
 
 BACKENDS: dict[str, Callable[[Layout], KeyedState]] = {"heap": heap, "lsm": lsm}

@@ -33,7 +33,6 @@ CAUSE = Killed()
 LOST = TaskFailed(OP, CAUSE)
 ALL = Told("cancellation.end_attempt", (AttemptFailed(LOST),))
 DELAY = SetTimer(RestartDelay(), 400)
-CLEANED = Told("cleaner.attempt_failed")
 
 
 class Region:
@@ -76,7 +75,6 @@ class Job:
             life=self.life,
             attempts=self.attempts,
             under_way=self.under_way,
-            cleaner=neighbour("cleaner"),
             cancellation=neighbour("cancellation"),
             regional=regional,
             execution=neighbour("execution"),
@@ -104,7 +102,7 @@ class Job:
 
 def test_a_lost_task_ends_the_attempt_and_another_follows_after_the_delay() -> None:
     job = Job()
-    assert job.lose() == [ALL, CLEANED, DELAY]
+    assert job.lose() == [ALL, DELAY]
     assert job.life.stage == Restarting(LOST)
     assert job.delay_over() == [Told("execution.start", (LOST,))]
 
@@ -175,7 +173,6 @@ def test_an_attempt_that_is_not_up_in_time_has_failed() -> None:
     assert job.failover.not_up_in_time(DeployTimeout(AttemptId(2))) == [], "of an older attempt"
     assert job.failover.not_up_in_time(DeployTimeout(AttemptId(3))) == [
         Told("cancellation.end_attempt", (AttemptFailed(cause),)),
-        CLEANED,
         DELAY,
     ]
     assert job.failover.not_up_in_time(DeployTimeout(AttemptId(3))) == []
@@ -228,4 +225,4 @@ def test_a_region_that_becomes_a_restart_of_all_is_one_restart() -> None:
     job.region.lost = (OP,)
     job.lose()
     job.region.lost = TASKS
-    assert job.lose() == [ALL, CLEANED, DELAY]
+    assert job.lose() == [ALL, DELAY]

@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.decisions.tasks import Copying, CutStep, PutOf
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated, require
-from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.defects import DEFECTS
 from unit.core.machines import barrier, deliver, row, sent, source, take, transactional, trigger, up, work
 
@@ -54,8 +54,8 @@ def methods(part: type) -> set[str]:
     return {name for name, value in vars(part).items() if callable(value) and not name.startswith("_")}
 
 
-def test_each_decision_is_replaced_by_a_defect_but_one() -> None:
-    """What no defect replaces belongs to the code that uses it; only names stand together."""
+def test_each_decision_is_replaced_by_a_defect() -> None:
+    """What no defect replaces belongs to the code that uses it."""
     decisions = {
         (name, one) for name, part in vars(Parts()).items() if name != "alignment" for one in methods(type(part))
     }
@@ -66,7 +66,7 @@ def test_each_decision_is_replaced_by_a_defect_but_one() -> None:
         for one in methods(type(part))
     }
     assert len(replaced) > 60
-    assert decisions - replaced == {("naming", one) for one in ("pooled", "pooled_id", "sorted_file")}
+    assert decisions - replaced == set()
 
 
 def test_two_runs_share_no_decision() -> None:
@@ -79,23 +79,23 @@ def test_names_differ_for_everything_that_can_differ() -> None:
     names = Naming()
     handles = {names.handle(*one) for one in ((1, 1, "a-0", 1), (2, 1, "a-0", 1), (1, 2, "a-0", 1), (1, 1, "a-0", 2))}
     assert len(handles) == 4
-    taken = {names.transaction(*one) for one in ((1, "s-0", 1, 1, 0), (1, "s-0", 1, 2, 0), (1, "s-0", 2, 1, 0))}
+    taken = {names.transaction(*one) for one in ((1, "s-0", 1, 1), (1, "s-0", 1, 2), (1, "s-0", 2, 1))}
     assert len(taken) == 3
 
 
-def test_a_transaction_can_be_named_after_what_was_sealed_before_it() -> None:
-    class ByCheckpoint(Naming):
-        def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
-            return f"{serial} after {last}"
+def test_each_transaction_of_a_sink_has_the_next_serial() -> None:
+    class BySerial(Naming):
+        def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int) -> str:
+            return f"number {serial}"
 
-    sink = TaskBuilder(Config(), Parts(naming=ByCheckpoint())).transactional_sink(transactional().spec)
+    sink = TaskBuilder(Config(), Parts(naming=BySerial())).transactional_sink(transactional().spec)
     up(sink)
     names = [work(sink).current.name]
     for checkpoint in (4, 6):
         take(sink, row(1, 1))
         take(sink, barrier(checkpoint))
         names.append(work(sink).current.name)
-    assert names == ["1 after 0", "2 after 4", "3 after 6"]
+    assert names == ["number 1", "number 2", "number 3"]
 
 
 def test_a_copy_is_deep_where_values_grow() -> None:

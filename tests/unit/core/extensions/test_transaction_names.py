@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.state import Sealed
 from unit.core.machines import spec
 
-NAMING, LAST = Naming(), CheckpointId(4)
+NAMING = Naming()
 
 
 def pooled(number: int) -> str:
@@ -23,18 +23,18 @@ def sealed(*numbers: int) -> list[Sealed]:
 
 def test_each_transaction_of_an_attempt_has_a_name_of_its_own_and_no_id() -> None:
     names = NewNames(spec("sink-0"), NAMING)
-    assert [names.next([], LAST) for _ in range(2)] == [
+    assert [names.next([]) for _ in range(2)] == [
         OpenTransaction("job-1/sink-0/3-1"),
         OpenTransaction("job-1/sink-0/3-2"),
     ]
 
 
 def test_the_first_id_is_taken_that_no_sealed_transaction_holds() -> None:
-    ids = PooledIds(spec("sink-0"), NAMING)
-    taken = [ids.next(sealed(*held), LAST).pooled_id for held in ((), (0,), (0, 1, 3), (1,))]
+    ids = PooledIds(spec("sink-0"))
+    taken = [ids.next(sealed(*held)).pooled_id for held in ((), (0,), (0, 1, 3), (1,))]
     assert taken == [pooled(0), pooled(1), pooled(2), pooled(0)]
 
 
 def test_an_id_that_is_used_again_names_another_transaction() -> None:
-    ids = PooledIds(spec("sink-0"), NAMING)
-    assert [ids.next([], LAST).name for _ in range(2)] == ["job-1/sink-0/id-0#3-1", "job-1/sink-0/id-0#3-2"]
+    ids = PooledIds(spec("sink-0"))
+    assert [ids.next([]).name for _ in range(2)] == ["job-1/sink-0/id-0#3-1", "job-1/sink-0/id-0#3-2"]

@@ -110,6 +110,11 @@ def test_of_one_that_nobody_has_acknowledged_nothing_goes_at_once() -> None:
     assert Job().given_up(pending(1), A) == []
 
 
+def test_what_complete_checkpoints_hold_stays_when_another_is_given_up() -> None:
+    """The next attempt restores one of them."""
+    assert Job(complete_snapshot(1)).given_up(pending(2, *handles(2))) == [Discard(handles(2))]
+
+
 def test_with_it_go_the_files_that_nobody_else_needs() -> None:
     job = Job(with_files(1, A))
     assert job.given_up(pending(2, handle(2, SOURCE), files={OP: (A, B)})) == [Discard((handle(2, SOURCE), B))]
@@ -243,10 +248,6 @@ def test_a_coordinator_that_takes_over_sweeps_once_all_is_listed() -> None:
     job = Job(complete_snapshot(1))
     assert job.cleaner.take_over() == []
     assert job.cleaner.all_listed() == [job.cleaner.sweep()] == [Sweep(handles(1))]
-
-
-def test_a_failed_attempt_deletes_nothing() -> None:
-    assert Job(complete_snapshot(1)).cleaner.attempt_failed() == []
 
 
 def test_a_job_that_has_ended_leaves_neither_leftovers_nor_logs_of_an_attempt() -> None:

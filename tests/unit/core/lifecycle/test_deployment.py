@@ -154,7 +154,7 @@ def test_enumerators_begin_with_the_snapshot_and_take_back_what_readers_had() ->
 
 def test_a_snapshot_that_lacks_a_state_is_refused_and_none_or_a_whole_one_is_not() -> None:
     made = job()
-    assert made.fitted(None, again=False) == (None, None)
-    assert made.fitted(complete_snapshot(3), again=False) == (complete_snapshot(3), None)
+    assert made.fitted(None) == (None, None)
+    assert made.fitted(complete_snapshot(3)) == (complete_snapshot(3), None)
     lacks = complete_snapshot(3, handles={SOURCE: handle(3, SOURCE), OP: handle(3, OP)})
-    assert made.fitted(lacks, again=True) == (lacks, StateMissing((), CheckpointId(3), (SINK,)))
+    assert made.fitted(lacks) == (lacks, StateMissing((), CheckpointId(3), (SINK,)))
