@@ -37,7 +37,7 @@ class SstFile(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it is on this machine, until a compaction or the end of the attempt deletes it."""
+        """Where it is on this machine, as long as the view is there and its attempt lives."""
         ...
 
     @property
@@ -60,8 +60,7 @@ class View(Protocol):
         ...
 
     def files(self) -> Sequence[SortedFile | SstFile]:
-        """The files that hold it, the newest last; none of a state on the heap.  Those on disk may be deleted with the
-        next change of the state."""
+        """The files that hold it, the newest last; none of a state on the heap."""
         ...
 
     @property

@@ -143,9 +143,10 @@ class RocksState(FiledState):
 
     def snapshot(self) -> RocksView:
         self._flush()
-        return RocksView(self._codec, self._database.iter(), self._linked)
+        iterator = self._database.iter()
+        return RocksView(self._codec, iterator, self._live_files(iterator))
 
-    def _linked(self) -> list[RocksFile]:
+    def _live_files(self, iterator: Any) -> list[RocksFile]:
         """RocksDB's files of this moment, the newest last: those of deep levels are older, and of level 0 those with
         lower numbers.  A file keeps its name in all snapshots."""
         live = sorted(self._database.live_files(), key=lambda file: (-file["level"], file["name"]))
@@ -155,7 +156,7 @@ class RocksState(FiledState):
             if name not in self._numbers:
                 self._numbers[name] = self._decisions.number(self._made, list(self._numbers.values()))
                 self._made += 1
-        return [RocksFile(self._name(self._numbers[name]), self._folder / name) for name in names]
+        return [RocksFile(self._name(self._numbers[name]), self._folder / name, iterator) for name in names]
 
     def restore(self, state: TaskState) -> None:
         for key in list(self._database.keys()):
@@ -165,13 +166,14 @@ class RocksState(FiledState):
 
 
 class RocksFile:
-    """An SST file of a database."""
+    """An SST file of a database, which keeps it for an iterator of the moment at which it was live."""
 
-    __slots__ = ("_path", "name")
+    __slots__ = ("_iterator", "_path", "name")
 
-    def __init__(self, name: str, path: Path) -> None:
+    def __init__(self, name: str, path: Path, iterator: Any) -> None:
         self.name = name
         self._path = path
+        self._iterator = iterator
 
     @property
     def path(self) -> str:
@@ -186,26 +188,26 @@ class RocksView(LaidOutView):
     """What an iterator sees that was made at the moment of the view: RocksDB keeps the files for it, whatever a
     compaction deletes.  (Iterators of `Rdict.snapshot()` see later changes: rocksdict 0.3.29 does not pass it on.)
 
-    A snapshot that is not canonical takes the files of the database itself, at that moment.
+    A snapshot that is not canonical takes these files, and not what the iterator reads in them.
     """
 
-    __slots__ = ("_codec", "_iterator", "_linked", "_read")
+    __slots__ = ("_codec", "_files", "_iterator", "_read")
 
-    def __init__(self, codec: Codec, iterator: Any, linked: Callable[[], list[RocksFile]]) -> None:
+    def __init__(self, codec: Codec, iterator: Any, files: list[RocksFile]) -> None:
         super().__init__(codec.layout)
         self._codec = codec
         self._iterator = iterator
-        self._linked = linked
+        self._files = files
         self._read: dict[Any, Any] | None = None
 
     def _state(self) -> dict[Any, Any]:
         if self._read is None:
             self._read = _state(self._codec, _items(self._iterator))
-            self._iterator = None  # the files may be deleted now
+            self._iterator, self._files = None, []  # the files may be deleted now
         return self._read
 
     def files(self) -> list[RocksFile]:
-        return self._linked()
+        return self._files
 
     @property
     def layout(self) -> str:
