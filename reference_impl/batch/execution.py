@@ -175,7 +175,8 @@ class Batch:
             for gate, record in fed:
                 run.take()
                 run.out.extend(operator.apply(record, gate))
-            run.out.extend(operator.waiting())
+            for waiting in operator.waiting():
+                run.out.extend(waiting)
             return
         final = operator.rolling and self._feeds_the_sink(spec)
         for _, one_key in groupby(self.sort_by_key(fed), key=lambda one: one[1].key):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.decisions.enumerating import Enumerating, EnumeratorStates
+from ..core.decisions.enumerating import Enumerating
 from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.state import EnumeratorState
 from .registry import Defect
 
 
@@ -45,9 +46,9 @@ class ReadersFirst(Enumerating):
     """K11: the enumerator's state is read after its readers have taken their snapshots: splits assigned between are
     lost."""
 
-    def recorded(self, at_trigger: EnumeratorStates, at_completion: EnumeratorStates) -> EnumeratorStates:
-        self.reached = self.reached or at_completion != at_trigger
-        return at_completion
+    def snapshot(self, unassigned: dict[int, int], assigned: dict[int, TaskId]) -> EnumeratorState:
+        self.reached = self.reached or bool(unassigned)
+        return EnumeratorState(unassigned=unassigned, assigned=assigned)
 
 
 DEFECTS = (

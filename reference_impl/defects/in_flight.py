@@ -15,8 +15,9 @@ from .registry import Defect
 class CompletedBefore(Capture):
     """B02: a channel that has delivered the barrier of an older pending checkpoint is not recorded for the next one."""
 
-    def begun(self, own: Recorded, others: Mapping[CheckpointId, Recorded]) -> Recorded:
-        done = {channel for other in others.values() for channel in own.missing if channel not in other.missing}
+    def begun(self, checkpoint: CheckpointId, recorded: Mapping[CheckpointId, Recorded]) -> Recorded:
+        own = super().begun(checkpoint, recorded)
+        done = {channel for other in recorded.values() for channel in own.missing if channel not in other.missing}
         self.reached = self.reached or bool(done)
         return Recorded(tuple(channel for channel in own.missing if channel not in done))
 
@@ -24,12 +25,13 @@ class CompletedBefore(Capture):
 class StaleBarrier(Capture):
     """B04: an older barrier in front of the current one decides how much of the queue is kept."""
 
-    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
-        for place, element in enumerate(passed):
-            if isinstance(element, Barrier | CancelBarrier) and element.checkpoint < checkpoint:
+    def before_barrier(self, restored: Sequence[Element], live: Sequence[Element]) -> Sequence[Element]:
+        kept = super().before_barrier(restored, live)
+        for place, element in enumerate(kept):
+            if isinstance(element, Barrier | CancelBarrier):
                 self.reached = True
-                return passed[:place]
-        return passed
+                return kept[:place]
+        return kept
 
 
 class OutOfOrder(Alignment):
@@ -52,22 +54,22 @@ class AttachedToTheNext(Capture):
         self._given_up.add(aborted)
         return list(recorded)
 
-    def begun(self, own: Recorded, others: Mapping[CheckpointId, Recorded]) -> Recorded:
+    def begun(self, checkpoint: CheckpointId, recorded: Mapping[CheckpointId, Recorded]) -> Recorded:
         queued: dict[int, tuple[Passing, ...]] = {}
-        for checkpoint, other in others.items():
-            if checkpoint in self._given_up and other.queued:
+        for one, other in recorded.items():
+            if one in self._given_up and other.queued:
                 self.reached = True
                 for channel, passing in other.queued.items():
                     queued[channel] = (*queued.get(channel, ()), *passing)
-        return Recorded(own.missing, queued)
+        return Recorded(super().begun(checkpoint, recorded).missing, queued)
 
 
 class TimesOutOnNeverUnalignedEdges(Capture):
     """B10: the alignment timeout applies to barriers on never unaligned edges too."""
 
-    def becomes_unaligned(self, may_overtake: bool) -> bool:
-        self.reached = self.reached or not may_overtake
-        return True
+    def alignment_timeout(self, timeout_us: int | None, may_overtake: bool) -> int | None:
+        self.reached = self.reached or (timeout_us is not None and not may_overtake)
+        return timeout_us
 
 
 class BroadcastToo(Capture):
@@ -89,13 +91,9 @@ class OutputsNotAwaited(Capture):
 class ReplayedIsNotNew(Capture):
     """C01: a checkpoint during the restore leaves out the in-flight data with which the task was restored."""
 
-    def taken(self, elements: Sequence[Element], replayed: int) -> Sequence[Element]:
-        self.reached = self.reached or replayed > 0
-        return elements[replayed:]
-
-    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
-        self.reached = self.reached or replayed > 0
-        return passed[replayed:]
+    def before_barrier(self, restored: Sequence[Element], live: Sequence[Element]) -> Sequence[Element]:
+        self.reached = self.reached or bool(restored)
+        return live
 
 
 class BehindTheLive(Capture):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.local_recovery import Determinant, LocalRecovery
-from ..core.decisions.persisting import Persisting
+from ..core.decisions.local_recovery import Determinant, LocalRecovery, Resumption
 from .registry import Defect
 
 
 class OrderForgotten(LocalRecovery):
     """The output of a task does not wait for its determinants, and a replay takes channel after channel."""
 
-    def needed(self, logged: int) -> int:
-        return 0
+    def may_leave(self, logged: int, durable: int) -> bool:
+        return True
 
     def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
         one_by_one = sorted(determinants, key=lambda determinant: determinant[0])
@@ -32,17 +31,17 @@ class RepeatsTaken(LocalRecovery):
 class OneTooFar(LocalRecovery):
     """A replay takes the snapshot's number for that of the last element taken, and so begins one element too late."""
 
-    def begins_at(self, taken: int) -> int:
+    def goes_on(self, taken: int) -> Resumption:
         self.reached = self.reached or taken > 0
-        return taken + 1 if taken else taken
+        return super().goes_on(taken + 1 if taken else taken)
 
 
-class LogNumberedFromZero(Persisting):
+class LogNumberedFromZero(LocalRecovery):
     """A locally recovered task numbers the elements that it appends to existing logs from 0."""
 
-    def goes_on_with(self, next_taken: int) -> int:
-        self.reached = self.reached or next_taken > 0
-        return 0
+    def goes_on(self, taken: int) -> Resumption:
+        self.reached = self.reached or taken > 0
+        return Resumption(super().goes_on(taken).takes, 0)
 
 
 class ForgottenWhenReceived(LocalRecovery):
@@ -80,7 +79,7 @@ DEFECTS = (
         upstream="FLIP-76 (local recovery)",
         title="a locally recovered task numbers existing logs anew, so that its references are wrong",
         invariant="consistent-cut",
-        replacements=lambda: {"persisting": LogNumberedFromZero()},
+        replacements=lambda: {"local_recovery": LogNumberedFromZero()},
     ),
     Defect(
         id="P09",

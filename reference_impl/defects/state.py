@@ -29,9 +29,9 @@ class ShallowCopy(Copying):
 class StuckAsRestored(HeldOutput):
     """H06: only the arrival of a row makes sure that a list is flushed at the end; a restored list is never flushed."""
 
-    def at_end(self, waiting: Sequence[Record], restored: bool) -> Sequence[Record]:
-        self.reached = self.reached or restored
-        return () if restored else super().at_end(waiting, restored)
+    def at_end(self, restored: Sequence[Record], arrived: Sequence[Record]) -> Sequence[Record]:
+        self.reached = self.reached or (bool(restored) and not arrived)
+        return super().at_end(restored, arrived) if arrived else ()
 
 
 DEFECTS = (

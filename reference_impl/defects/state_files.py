@@ -55,9 +55,9 @@ class SameMemtable(StateFiles):
 class FillsGaps(StateFiles):
     """G18: a new file takes the number behind those that are there: a snapshot may have another file of that name."""
 
-    def number(self, made: int, there: Sequence[int]) -> int:
-        number = max(there, default=-1) + 1
-        self.reached = self.reached or number != made
+    def number(self, made: Mapping[int, bool]) -> int:
+        number = max((number for number, there in made.items() if there), default=-1) + 1
+        self.reached = self.reached or number in made
         return number
 
 

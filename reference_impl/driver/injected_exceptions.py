@@ -80,7 +80,7 @@ class Raising(Operator):
             raise Injected(f"injected on the record with tag {record.tag}")
         return self._inner.apply(record, gate)
 
-    def waiting(self) -> Sequence[Record]:
+    def waiting(self) -> tuple[Sequence[Record], Sequence[Record]]:
         return self._inner.waiting()
 
     def release(self, count: int) -> None:

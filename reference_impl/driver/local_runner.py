@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ..core.decisions.local_recovery import Determinant, End
+from ..core.decisions.local_recovery import Determinant, End, Resumption
 from ..core.extensions.local_recovery import ENDS, LogPlace, element_of, is_numbered
 from ..core.protocol.task import Task
 from ..core.vocabulary.causes import DeterminantsUnusable, ElementGone, PlaceForgotten
@@ -66,7 +66,7 @@ class LocalRunner(TaskRunner):
         self._replay: deque[Determinant] = deque()
         self._ended: list[tuple[int, End]] = []
         self._needs: deque[int] = deque()
-        """for each element of the outbox: how many determinants must be durable before it may leave"""
+        """for each element of the outbox: how many determinants were logged before it"""
         self._held: deque[tuple[int, Persist | Ship]] = deque()
         """snapshots, each with how many determinants must be durable before it may be written"""
         self._flushing = False
@@ -167,14 +167,14 @@ class LocalRunner(TaskRunner):
         elif not self._announce(element):
             return
         self._outbox.append((outlet, element))
-        self._needs.append(self._recovery.needed(self._order.end))
+        self._needs.append(self._order.end)
         self._send_durable()
         if type(element) is Barrier:
             self._reaches("barrier-sent", "after")
 
     def _send_durable(self) -> None:
-        durable = self._order.durable
-        while self._outbox and self._needs[0] <= durable and self._has_room(*self._outbox[0]):
+        durable, may_leave = self._order.durable, self._recovery.may_leave
+        while self._outbox and may_leave(self._needs[0], durable) and self._has_room(*self._outbox[0]):
             outlet, element = self._outbox.popleft()
             self._needs.popleft()
             outlet.push(element)
@@ -258,22 +258,25 @@ class LocalRunner(TaskRunner):
         if self.task.starts_from is None:
             for outlet, next_numbers in zip(self._outlets, place.sent, strict=True):
                 outlet.begin_at(next_numbers)
-        for inlet, taken in zip(self._inlets, place.taken, strict=True):
-            inlet.begin_at(self._recovery.begins_at(taken))
+        resumed = [self._recovery.goes_on(taken) for taken in place.taken]
+        for inlet, one in zip(self._inlets, resumed, strict=True):
+            inlet.begin_at(one.takes)
         self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))
         for number, element in self._replay:
             if isinstance(element, End):
                 self._inlets[number].has_ended(element)
         if self.task.keeps_logs:
-            self.feed(self._logs())
+            self.feed(self._logs(resumed))
         if not self._replay:
             self._catch_up()
 
-    def _logs(self) -> LogsFound:
+    def _logs(self, resumed: Sequence[Resumption]) -> LogsFound:
         """How far its logs are durable: those elements need not be written again."""
-        numbers = [(inlet.next_number, inlet.logged) for inlet in self._inlets]
-        logs = tuple((number, max(number, logged)) for number, logged in numbers)
-        return LogsFound(logs, self._order.taken_at(self.task.starts_from))
+        logs = [
+            (one.appends, max(inlet.next_number, inlet.logged))
+            for inlet, one in zip(self._inlets, resumed, strict=True)
+        ]
+        return LogsFound(tuple(logs), self._order.taken_at(self.task.starts_from))
 
     def _work(self, now: int) -> None:
         if not self._behind:

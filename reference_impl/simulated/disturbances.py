@@ -129,7 +129,7 @@ class Disturbances:
         lost = channel.cut()
         detail = f"{channel.name} breaks with {lost} messages in it"
         self.world.fired(fault, detail, channel.receiver.attempt, o.StruckChannel(channel.name))
-        self.world.task_failed(channel.receiver, ConnectionBroke(TaskId(sender), ""), fault)
+        self.world.task_failed(channel.receiver, ConnectionBroke(TaskId(sender)), fault)
         return True
 
     def _live_channel(self, sender: str, receiver: str) -> DataChannel | None:

@@ -302,7 +302,7 @@ class World:
             return
         self._commands[command] = self.job_number
         if self.points.reach("savepoint-requested", None, "before", self.coordinator):
-            self.coordinator.feed(Commanded(command, kind, drain, how, snapshot))
+            self.coordinator.feed(Commanded(command, kind, drain, how or None, snapshot))
             self.points.reach("savepoint-requested", None, "after", self.coordinator)
 
     def command_returned(self, effect: Return) -> None:

@@ -35,5 +35,5 @@ class LaidOutView(ABC):
         return ()
 
     @property
-    def layout(self) -> str:
-        return ""
+    def layout(self) -> str | None:
+        return None

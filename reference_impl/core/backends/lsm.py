@@ -72,8 +72,8 @@ class LsmState(FiledState):
         """their names, the newest last"""
         self._merging: tuple[str, ...] = ()
         """the inputs of the compaction under way"""
-        self._made = 0
-        """how many files it has made"""
+        self._made: dict[int, bool] = {}
+        """by number of each file that it has made: whether it still has it"""
         self._numbers: dict[str, int] = {}
         """those of its files"""
         self._flushes = 0
@@ -136,9 +136,9 @@ class LsmState(FiledState):
         self._flushes += 1
 
     def _add(self, pairs: Pairs) -> None:
-        number = self._decisions.number(self._made, list(self._numbers.values()))
+        number = self._decisions.number(self._made)
         name = f"{self._prefix}-{number}"
-        self._made += 1
+        self._made[number] = True
         self._files[name] = Run(name, pairs)
         self._numbers[name] = number
         self._order.append(name)
@@ -171,7 +171,7 @@ class LsmState(FiledState):
             pairs = {key: value for key, value in pairs.items() if value is not None}
         for name in inputs:
             del self._files[name]
-            self._numbers.pop(name, None)
+            self._made[self._numbers.pop(name)] = False
         newer = self._order[place + len(inputs) :]
         del self._order[place:]
         if pairs:
@@ -188,6 +188,7 @@ class LsmState(FiledState):
         self._memtable = {}
         self._files = {}
         self._numbers = {}
+        self._made = dict.fromkeys(self._made, False)
         self._order = []
         self._merging = ()
         for key, value in self._codec.layout.items(state):

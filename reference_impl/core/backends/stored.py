@@ -61,7 +61,7 @@ def read_snapshot(handle: Handle, content: Content) -> Loaded:
 
 def _described(manifest: Manifest, pairs: Pairs, handle: Handle) -> Keyed:
     """What sorted files hold, as a snapshot has it."""
-    layout = LAYOUTS.get(manifest.layout)
+    layout = LAYOUTS.get(manifest.layout) if manifest.layout is not None else None
     if layout is None:
         raise CorruptSnapshot(f"{handle}: it has an unknown layout {manifest.layout!r}")
     try:

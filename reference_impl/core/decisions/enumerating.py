@@ -8,9 +8,6 @@ from ..vocabulary.ids import TaskId
 from ..vocabulary.state import EnumeratorState
 from .part import Part
 
-EnumeratorStates = dict[str, EnumeratorState]
-"""The state of every enumerator of a job, by source."""
-
 
 class Enumerating(Part):
     """How splits are assigned while a job runs, and assigned again after a failure (OPS-3)."""
@@ -20,9 +17,10 @@ class Enumerating(Part):
         as long as it is one of `in_checkpoint`."""
         return reader in in_checkpoint
 
-    def recorded(self, at_trigger: EnumeratorStates, at_completion: EnumeratorStates) -> EnumeratorStates:
-        """The enumerators' states in a checkpoint's record: those from before any reader was triggered."""
-        return at_trigger
+    def snapshot(self, unassigned: dict[int, int], assigned: dict[int, TaskId]) -> EnumeratorState:
+        """An enumerator's state in a checkpoint, taken before any reader is triggered: a copy, since splits that are
+        assigned later are in no reader's snapshot."""
+        return EnumeratorState(unassigned=dict(unassigned), assigned=dict(assigned))
 
     def read_on(self, restored: Mapping[int, int], returned: Mapping[int, int]) -> dict[int, int]:
         """Of its restored splits, each with its position, those that a reader reads on: none that it hands back

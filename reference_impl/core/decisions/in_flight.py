@@ -33,25 +33,21 @@ class Capture(Part):
         two subtasks must have taken the same records."""
         return partitioning in OVERTAKEN_EDGES
 
-    def becomes_unaligned(self, may_overtake: bool) -> bool:
-        """Whether an alignment whose timeout is over goes on unaligned: only if the barriers of the task's inputs may
-        overtake, since some edges are never unaligned (UNA-1)."""
-        return may_overtake
+    def alignment_timeout(self, timeout_us: int | None, may_overtake: bool) -> int | None:
+        """After which time an alignment goes on unaligned; None: never.  So it is where the barriers of the task's
+        inputs may not overtake, since some edges are never unaligned (UNA-1)."""
+        return timeout_us if may_overtake else None
 
-    def begun(self, own: Recorded, others: Mapping[CheckpointId, Recorded]) -> Recorded:
-        """What a checkpoint has recorded when it begins: nothing, and it waits for every channel that has not
-        delivered its barrier; whatever `others` have recorded."""
-        return own
+    def begun(self, checkpoint: CheckpointId, recorded: Mapping[CheckpointId, Recorded]) -> Recorded:
+        """What a checkpoint has recorded when it begins, of what is `recorded` for each checkpoint: its own, and
+        nothing of others."""
+        return recorded[checkpoint]
 
-    def taken(self, elements: Sequence[Element], replayed: int) -> Sequence[Element]:
-        """Which of the elements that a task takes from a channel before its barrier are kept: all.  The first
-        `replayed` of them are elements with which it was restored; they belong to the next checkpoint as well."""
-        return elements
-
-    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
-        """Which of the elements that a barrier overtook in an input queue are kept: all.  The first `replayed` of them
-        are restored elements that the task has not taken yet."""
-        return passed
+    def before_barrier(self, restored: Sequence[Element], live: Sequence[Element]) -> Sequence[Element]:
+        """Which elements of a channel are kept, of those that a task takes before the channel's barrier or that the
+        barrier overtakes in the queue: all.  Elements with which the task was `restored`, and which it has not taken
+        yet, belong to the next checkpoint as well."""
+        return (*restored, *live)
 
     def awaited_outputs(self, overtaken: tuple[int, ...]) -> tuple[int, ...]:
         """The outputs for which the snapshot waits, to hold what the barrier overtook in them: all."""

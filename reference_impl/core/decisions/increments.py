@@ -64,8 +64,8 @@ class Increments(Part):
                 else:
                     if places is None:
                         places = {one: place for place, one in enumerate(before)}
-                    place = places.get(item, -1)
-                    if place >= old:
+                    place = places.get(item)
+                    if place is not None and place >= old:
                         removed.extend(range(old, place))
                         old = place + 1
                         continue

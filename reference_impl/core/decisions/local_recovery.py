@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+import msgspec
+
 from .part import Part
 
 
@@ -19,21 +21,31 @@ Determinant = tuple[int, int | End]
 """(input channel, number of the element in it) of an element that a task took"""
 
 
+class Resumption(msgspec.Struct, frozen=True):
+    """Where a recovered task goes on in a channel that has a log."""
+
+    takes: int
+    """the number of the first element that it takes again"""
+    appends: int
+    """the number of this element in the log"""
+
+
 class LocalRecovery(Part):
     """The decisions that make a replay repeat what the task did."""
 
-    def needed(self, logged: int) -> int:
-        """How many determinants must be durable before an output leaves the task: all `logged` by then."""
-        return logged
+    def may_leave(self, logged: int, durable: int) -> bool:
+        """Whether an output may leave the task: once all determinants are durable that were `logged` before it."""
+        return logged <= durable
 
     def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
         """The order in which a recovered task takes its input again: that of its determinants."""
         return determinants
 
-    def begins_at(self, taken: int) -> int:
-        """The number of the first element of a channel that a recovered task takes again.  Elements are numbered from
-        0, and its snapshot contains the `taken` first ones: so it is the first that the snapshot lacks."""
-        return taken
+    def goes_on(self, taken: int) -> Resumption:
+        """Where a recovered task goes on in a channel of which its snapshot contains the `taken` first elements.  They
+        are numbered from 0, so `taken` is the number of the first that the snapshot lacks.  It has the same number in
+        the channel's log: a number names the same element in every attempt."""
+        return Resumption(taken, taken)
 
     def is_repeat(self, number: int, entered: int) -> bool:
         """Whether an element of this number has come before; `entered` elements have come."""

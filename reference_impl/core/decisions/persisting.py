@@ -26,8 +26,3 @@ class Persisting(Part):
         """The parts of logs that a restored task puts back into its inputs: all to which its snapshot refers, since
         nobody sends these elements again."""
         return tuple(refs)
-
-    def goes_on_with(self, next_taken: int) -> int:
-        """The number of the next element that a locally recovered task appends to a log that was there before it: that
-        of the element which it takes next.  So a number in the log names the same element in every attempt (UNA-4)."""
-        return next_taken

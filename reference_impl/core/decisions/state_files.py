@@ -15,10 +15,10 @@ Memtable = dict[bytes, bytes | None]
 class StateFiles(Part):
     """The decisions of an LSM store."""
 
-    def number(self, made: int, there: Sequence[int]) -> int:
-        """The number of a new file: how many the store has made.  The numbers that are `there` are fewer, once a
-        compaction has deleted some; a snapshot may still have those files, by name."""
-        return made
+    def number(self, made: Mapping[int, bool]) -> int:
+        """The number of a new file: how many the store has made.  `made` says of the number of each whether the store
+        still has the file; a snapshot may have others, by name."""
+        return len(made)
 
     def sealed(self, memtable: Memtable) -> tuple[Memtable, Memtable]:
         """The memtable that a flush writes, and the one that takes the next changes."""

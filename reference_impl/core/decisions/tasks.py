@@ -72,10 +72,10 @@ class HeldOutput(Part):
         """Whether the task sends itself a mail, so that held rows are emitted even if nothing else happens."""
         return bool(held)
 
-    def at_end(self, waiting: Sequence[Record], restored: bool) -> Sequence[Record]:
-        """The rows that are emitted at the end of the data: all that wait in the operator's list, even if they come
-        from a snapshot and no row came since (`restored`)."""
-        return waiting
+    def at_end(self, restored: Sequence[Record], arrived: Sequence[Record]) -> Sequence[Record]:
+        """The rows that are emitted at the end of the data, of those that wait in the operator's list: all, those from
+        a snapshot as well as those that have `arrived` since."""
+        return (*restored, *arrived)
 
 
 class Copying(Part):

@@ -17,9 +17,6 @@ from ..vocabulary.ids import operator_of
 from ..vocabulary.upgrades import CONVERSIONS, TOTAL, WHOLE, StateMapping
 from .part import Part
 
-NO_CONVERSION = "none"
-"""stands for the conversion between types that nothing converts"""
-
 
 class Upgrading(Part):
     """How the states of a snapshot find the operators of a job."""
@@ -45,7 +42,7 @@ class Upgrading(Part):
         unread = tuple(
             (name, uids.get(name, name), f"{old}-to-{new}")
             for name, (old, new) in retyped.items()
-            if mapping.converts.get(uids.get(name, name)) != CONVERSIONS.get((old, new), NO_CONVERSION)
+            if (old, new) not in CONVERSIONS or mapping.converts.get(uids.get(name, name)) != CONVERSIONS[old, new]
         )
         if unread:
             return StatesRetyped(tuple(name for name, _, _ in unread), restores.checkpoint, unread)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from ..job.task_spec import TaskSpec
-from ..operators.operator_state import Item, Place
+from ..operators.operator_state import Place
 from ..operators.operators import Operator
 from ..operators.timers import Timer
 from ..operators.watermarks import END_OF_TIME
@@ -38,8 +38,6 @@ class OperatorWork:
         """the time of the next tick that it asked for"""
         operator.place = Place(spec.subtask, spec.parallelism, spec.key_groups)
         self._held: list[Record] = []
-        self._restored: list[Item] = []
-        """the items of lists that the task restored"""
 
     def wrap(self, wrapped: Callable[[Operator], Operator]) -> None:
         """Work with the user function in a wrapper from now on."""
@@ -87,8 +85,7 @@ class OperatorWork:
         return self.task.emit(released)
 
     def on_end(self) -> list[Effect]:
-        restored = bool(self._restored) and self.operator.listed() == self._restored
-        last = self.task.parts.held_output.at_end(self.operator.waiting(), restored)
+        last = self.task.parts.held_output.at_end(*self.operator.waiting())
         self.operator.release(len(last))
         ended = self._time_ends() if self.clocked else []
         return [*self._release_before_barrier(), *self.task.emit(last), *ended, *self.task.end_input()]
@@ -161,7 +158,6 @@ class OperatorWork:
             raise WorkFailed(self._blamed(error), before) from error
 
     def adopt(self, state: TaskState) -> None:
-        self._restored = state.listed
         mine = [item for item in state.shared if self.operator.keeps(item)]
         self.operator.resume(msgspec.structs.replace(state, shared=mine) if state.shared else state)
         if self.task.parts.upgrading.migrates(state.declared, self.operator.declared()):

@@ -58,8 +58,8 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """it holds a union: at each restore every subtask is offered the items of all (OPS-2)"""
     role: str = "operator"
     """source, operator, two-phase (it commits the rows that it passes on), sink, committer or global-committer"""
-    uid: str = ""
-    """under which snapshots hold its states; its name if empty"""
+    uid: str | None = None
+    """under which snapshots hold its states; None: its name"""
     state_type: str = WHOLE
     """the type of the state that it keeps"""
 
@@ -134,7 +134,7 @@ class JobGraph:
     @cached_property
     def uids(self) -> dict[str, str]:
         """The uids that are not the names of their operators."""
-        return {spec.name: spec.uid for spec in self.operators if spec.uid not in ("", spec.name)}
+        return {spec.name: spec.uid for spec in self.operators if spec.uid is not None and spec.uid != spec.name}
 
     @cached_property
     def state_types(self) -> dict[str, str]:

@@ -26,25 +26,29 @@ class Batch(Operator):
         super().__init__()
         self._size = size
         self._waiting: list[Record] = []
+        self._restored = 0
+        """how many of these were restored; they come first"""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         self._waiting.append(record)
         if len(self._waiting) < self._size:
             return ()
-        out, self._waiting = self._waiting, []
+        out, self._waiting, self._restored = self._waiting, [], 0
         return out
 
-    def waiting(self) -> Sequence[Record]:
-        return tuple(self._waiting)
+    def waiting(self) -> tuple[Sequence[Record], Sequence[Record]]:
+        return self._waiting[: self._restored], self._waiting[self._restored :]
 
     def release(self, count: int) -> None:
         del self._waiting[:count]
+        self._restored = max(0, self._restored - count)
 
     def listed(self) -> list[Item]:
         return texts(ROWS, ((one.key, one.value, one.tag, one.tag2, one.origin, one.ts) for one in self._waiting))
 
     def resume(self, state: TaskState) -> None:
         self._waiting = [Record(*msgspec.json.decode(text)) for _, text in state.listed]
+        self._restored = len(self._waiting)
 
 
 class Tally(Count):

@@ -36,7 +36,7 @@ class Operator:
     """it emits one row at a time: the task holds the others back for its mailbox"""
     clocked = False
     """it uses processing time: its task gets a tick before each record, and when a timer is due"""
-    function = ""
+    function: str | None = None
     """the name of the user function, if it is one"""
     rolling = False
     """each row of a key replaces the one before it: a batch emits only the last one (FIN-6)"""
@@ -61,9 +61,10 @@ class Operator:
         """The rows that the clock, now at `now`, yields; `due` are the processing-time timers that it has reached."""
         return ()
 
-    def waiting(self) -> Sequence[Record]:
-        """The rows that wait in its state, at the latest for the end of the data; they are sent before the end is."""
-        return ()
+    def waiting(self) -> tuple[Sequence[Record], Sequence[Record]]:
+        """The rows that wait in its state, at the latest for the end of the data; they are sent before the end is.
+        First those with which it was restored, then those that have arrived since."""
+        return (), ()
 
     def release(self, count: int) -> None:
         """As many of the rows that wait, from the first on, are emitted: they leave its state."""

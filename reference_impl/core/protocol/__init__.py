@@ -45,6 +45,6 @@ owes the machines this: channels are first in, first out and bounded; elements o
 and come before later ones; a message reaches only the attempt that it names (`driver.control`); what an effect orders
 behind something durable happens behind it.
 
-`parts` are the decisions that a planted defect may replace (`decisions`).  Some take an argument that the correct
-decision does not need, and some branches, such as a step that is put off, are taken only with a defect.
+`parts` are the decisions that a planted defect may replace (`decisions`).  Some branches, such as a step that is put
+off, are taken only with a defect.
 """

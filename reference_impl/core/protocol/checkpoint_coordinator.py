@@ -204,10 +204,10 @@ class CheckpointCoordinator:
         return []
 
     def create_checkpoint(
-        self, *, ending: JobEnd | None = None, command: int | None = None, format_name: str = ""
+        self, *, ending: JobEnd | None = None, command: int | None = None, format_name: str | None = None
     ) -> list[Effect]:
         """Give an id to a new checkpoint, and make durable that it is given.  What a `command` asks for is a savepoint;
-        `format_name`: "" for the job's own."""
+        `format_name`: None for the job's own."""
         savepoint = command is not None
         pending = self._checkpoints.create(savepoint=savepoint, ending=ending, command=command, format_name=format_name)
         return self._records.save_before_trigger(pending.checkpoint)

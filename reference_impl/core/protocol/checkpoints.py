@@ -22,7 +22,6 @@ from typing import Protocol
 import msgspec
 
 from ..decisions.checkpointing import CheckpointPlan
-from ..decisions.enumerating import EnumeratorStates
 from ..decisions.failover import Counters
 from ..decisions.parts import Parts
 from ..job.config import Config
@@ -35,7 +34,7 @@ from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.formats import CANONICAL, Format
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
-from ..vocabulary.state import LastStates, TaskState
+from ..vocabulary.state import EnumeratorStates, LastStates, TaskState
 from ..vocabulary.status_changes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
 from .attempts import Attempts
 
@@ -186,7 +185,7 @@ class Cleaner(Protocol):
 class BarrierOptions(Protocol):
     """What a checkpoint's barriers say besides its id; see `barrier_options`."""
 
-    def choose(self, pending: Pending, format_name: str) -> None: ...
+    def choose(self, pending: Pending, format_name: str | None) -> None: ...
 
 
 class Checkpoints:
@@ -251,8 +250,10 @@ class Checkpoints:
 
     # -- created and triggered -------------------------------------------------------------
 
-    def create(self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str) -> Pending:
-        """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: "" for the job's own."""
+    def create(
+        self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str | None
+    ) -> Pending:
+        """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: None for the job's own."""
         plan, checkpoint = self._plan(), self._parts.checkpoint_ids.next(self.last_id)
         self._counters = Counters(checkpoint, self._counters.under_way + (not savepoint))
         pending = Pending(
@@ -357,9 +358,6 @@ class Checkpoints:
 
     def _record_of(self, pending: Pending) -> CompletedSnapshot:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""
-        enumerators = pending.enumerators
-        if enumerators:
-            enumerators = self._parts.enumerating.recorded(enumerators, self._enumerator_states())
         last = self._completed.last_states(pending.finished)
         return CompletedSnapshot(
             checkpoint=pending.checkpoint,
@@ -375,7 +373,7 @@ class Checkpoints:
             key_groups=self._graph.key_groups,
             uids=self._parts.upgrading.recorded(self._graph),
             state_types=self._graph.state_types,
-            enumerators=enumerators,
+            enumerators=pending.enumerators,
             format=pending.format.name if pending.format is not None else CANONICAL,
             files={**pending.files, **last.files},
             increments=pending.base.increments + 1 if pending.base is not None else 0,

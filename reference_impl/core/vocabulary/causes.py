@@ -66,7 +66,7 @@ class ConnectionBroke(Cause):
     """An input channel ended before its sender had sent all; `detail` is what the operating system says of it."""
 
     sender: TaskId
-    detail: str = ""
+    detail: str | None = None
 
 
 class StoreRefused(Cause):
@@ -94,7 +94,7 @@ class SnapshotUnfit(Cause):
 
 class UserFunctionRaised(Cause):
     task: TaskId
-    function: str
+    function: str | None
     error: str
 
 

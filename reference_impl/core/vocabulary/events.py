@@ -213,8 +213,8 @@ class Commanded(Event):
     command: int
     kind: CommandKind
     drain: bool = False
-    format: str = ""
-    """of the snapshot that it asks for; "": the job's own"""
+    format: str | None = None
+    """of the snapshot that it asks for; None: the job's own"""
     snapshot: CheckpointId | None = None
     """the one that is to be deleted, copied or moved"""
 

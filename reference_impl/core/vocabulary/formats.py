@@ -83,8 +83,8 @@ class Filed(msgspec.Struct, frozen=True, kw_only=True):
     format: str
     files: tuple[StateFile, ...] = ()
     new: tuple[NewFile, ...] = ()
-    layout: str = ""
-    """of the keys and values in sorted files"""
+    layout: str | None = None
+    """of the keys and values in sorted files; None: it has files of entries"""
 
 
 class Edit(msgspec.Struct, Generic[T], frozen=True, kw_only=True, omit_defaults=True):
@@ -146,12 +146,12 @@ class KeyedEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A snapshot that is not canonical: its state but that by key, and the files that hold the rest.
 
-    `layout`: how keys and values lie in sorted files; "" for files of entries.
+    `layout`: how keys and values lie in sorted files; None for files of entries.
     """
 
     state: TaskState
     files: tuple[StateFile, ...]
-    layout: str = ""
+    layout: str | None = None
 
 
 _encoder = msgspec.json.Encoder()

@@ -113,6 +113,10 @@ class EnumeratorState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     assigned: dict[int, TaskId] = {}
 
 
+EnumeratorStates = dict[str, EnumeratorState]
+"""The state of every enumerator of a job, by source."""
+
+
 def without_keyed_state(state: TaskState) -> Snapshot:
     """The snapshot of a task without working state by key."""
     return Snapshot(state, NOTHING)

@@ -64,8 +64,8 @@ class View(Protocol):
         ...
 
     @property
-    def layout(self) -> str:
-        """The layout of the keys and values in its files, by name; "" if it has none."""
+    def layout(self) -> str | None:
+        """The layout of the keys and values in its files, by name; None if it has none."""
         ...
 
 
@@ -85,8 +85,8 @@ class Nothing:
         return ()
 
     @property
-    def layout(self) -> str:
-        return ""
+    def layout(self) -> None:
+        return None
 
 
 NOTHING = Nothing()

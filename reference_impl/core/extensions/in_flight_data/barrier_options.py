@@ -17,8 +17,8 @@ class BarrierOptions:
         self._under_way = under_way
         self._files = files
 
-    def choose(self, pending: Pending, format_name: str) -> None:
-        """Set the options of a new checkpoint.  `format_name`: "" for the job's own."""
+    def choose(self, pending: Pending, format_name: str | None) -> None:
+        """Set the options of a new checkpoint.  `format_name`: None for the job's own."""
         pending.alignment_timeout_us = self._alignment_timeout_us(pending)
         name = format_name or self._config.snapshot_format
         if name != CANONICAL:

@@ -158,8 +158,8 @@ class InFlight:
         """The task takes its snapshot now; the channels in `missing` have not delivered the barrier, and it overtakes
         in these outputs."""
         waits = self._capture.awaited_outputs(overtaken_outputs)
-        others = {one: recording.recorded for one, recording in self._recordings.items()}
-        begun = self._capture.begun(Recorded(missing), others)
+        recorded = {one: recording.recorded for one, recording in self._recordings.items()}
+        begun = self._capture.begun(checkpoint, {**recorded, checkpoint: Recorded(missing)})
         queued = {channel: list(passing) for channel, passing in begun.queued.items()}
         recording = Recording(missing=list(begun.missing), queued=queued, unsent=None if waits else {})
         if not recording.is_captured:
@@ -175,7 +175,7 @@ class InFlight:
         for recording in self._recordings.values():
             if channel not in recording.missing:
                 continue
-            kept = self._capture.taken((element,), len(times))
+            kept = self._capture.before_barrier(*(((element,), ()) if replayed else ((), (element,))))
             if kept:
                 self._keep(recording, channel, kept, (entry,), times)
         if replayed:
@@ -191,7 +191,7 @@ class InFlight:
             return
         if passed:
             replayed = tuple(self._replayed.get(channel, ()))
-            kept = self._capture.overtaken(checkpoint, passed, len(replayed))
+            kept = self._capture.before_barrier(passed[: len(replayed)], passed[len(replayed) :])
             self._keep(recording, channel, kept, self._entries(channel, passed, kept), replayed)
         if channel in recording.missing:
             recording.missing.remove(channel)

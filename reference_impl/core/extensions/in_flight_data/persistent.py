@@ -66,7 +66,7 @@ class Ledger:
 
     def resume(self, channel: int, number: int, logged: int) -> None:
         """Go on with an existing log: the next element has this number, and those below `logged` are in the log."""
-        self._next[channel], self._logged[channel] = self._part.goes_on_with(number), logged
+        self._next[channel], self._logged[channel] = number, logged
 
     def remember(self, positions: Mapping[CheckpointId, Sequence[int]]) -> None:
         """Take over where an earlier attempt took its snapshots in these logs, by channel."""

@@ -72,8 +72,8 @@ class Unaligned:
 
     def _alignment_timer(self, barrier: Barrier) -> list[Effect]:
         """The alignment timeout of an alignment that this barrier begins."""
-        timeout_us = barrier.alignment_timeout_us
-        if timeout_us is None or not self._capture.becomes_unaligned(self._overtaken_inputs):
+        timeout_us = self._capture.alignment_timeout(barrier.alignment_timeout_us, self._overtaken_inputs)
+        if timeout_us is None:
             return []
         return [SetTimer(AlignmentTimeout(barrier.checkpoint), timeout_us)]
 

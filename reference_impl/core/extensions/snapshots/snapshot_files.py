@@ -50,10 +50,12 @@ class SnapshotFiles:
         if runs:
             taken, new = self._linked(runs, handle, base.runs if base is not None else {})
         else:
-            taken, new = self._edited(Keyed(view.entries(), view.panes(), view.held()), handle, base)
+            # An LSM store that has become empty has no files: it builds on none of those that it had.
+            before = base if base is not None and not base.runs else None
+            taken, new = self._edited(Keyed(view.entries(), view.panes(), view.held()), handle, before)
         if taken.files:
             self._taken[checkpoint] = taken
-        return Filed(format=how.name, files=taken.files, new=new, layout=view.layout if runs else "")
+        return Filed(format=how.name, files=taken.files, new=new, layout=view.layout if runs else None)
 
     def _edited(self, now: Keyed, handle: Handle, base: Taken | None) -> tuple[Taken, tuple[NewFile, ...]]:
         """A state on the heap: a file of what has changed since the base, if anything has."""

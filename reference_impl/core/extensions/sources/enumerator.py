@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from ...decisions.enumerating import EnumeratorStates
+from ...decisions.enumerating import Enumerating
 from ...decisions.parts import Parts
 from ...job.config import Config
 from ...job.topology import JobGraph, OperatorSpec
@@ -29,7 +29,7 @@ from ...vocabulary.errors import Refused
 from ...vocabulary.events import CompletedSnapshot
 from ...vocabulary.ids import AttemptId, CheckpointId, TaskId, task_id
 from ...vocabulary.messages import Ask, Assign, SplitMessage
-from ...vocabulary.state import EnumeratorState
+from ...vocabulary.state import EnumeratorState, EnumeratorStates
 from ...vocabulary.timeouts import RetryAssignments, SplitAppears
 
 
@@ -57,17 +57,24 @@ class Enumerator:
     """The enumerator of one source, in one attempt."""
 
     def __init__(
-        self, job: int, spec: OperatorSpec, readers: Mapping[TaskId, None], restored: EnumeratorState | None
+        self,
+        job: int,
+        spec: OperatorSpec,
+        readers: Mapping[TaskId, None],
+        restored: EnumeratorState | None,
+        decisions: Enumerating,
     ) -> None:
         """`restored` is the enumerator's state in the snapshot that the attempt restores; None without a snapshot."""
         self._job = job
+        self._decisions = decisions
         self._readers = {reader: _Reader() for reader in readers}
         appears = dict(zip(spec.splits, spec.appears_us, strict=False))
         before = restored or EnumeratorState()
         self._pool = dict(before.unassigned)
         """the unassigned splits, each with the position at which its reader begins"""
-        self._assigned_before = dict(before.assigned)
-        """splits that were assigned at the snapshot: their readers will hand them back, or all readers had finished"""
+        self._assigned = dict(before.assigned)
+        """the reader of each assigned split; one that was assigned at the snapshot will be handed back, unless all
+        readers had finished"""
         self._hidden: dict[int, int] = {}
         """the splits that are not discovered yet: µs from the start to the discovery of each"""
         for split in spec.splits:
@@ -86,8 +93,7 @@ class Enumerator:
         return all(reader.taken >= reader.gave for reader in self._readers.values())
 
     def snapshot(self) -> EnumeratorState:
-        given = {split: task for task, reader in self._readers.items() for split in reader.given}
-        return EnumeratorState(unassigned=dict(self._pool), assigned={**self._assigned_before, **given})
+        return self._decisions.snapshot(self._pool, self._assigned)
 
     # -- splits --------------------------------------------------------------------
 
@@ -97,7 +103,7 @@ class Enumerator:
     def forget(self, splits: Collection[int]) -> None:
         """The readers of these splits have handed them back."""
         for split in splits:
-            self._assigned_before.pop(split, None)
+            self._assigned.pop(split, None)
 
     def still_hidden(self) -> dict[int, int]:
         return dict(self._hidden)
@@ -131,7 +137,7 @@ class Enumerator:
         effects: list[Effect] = []
         for task, reader in self._readers.items():
             if reader.waits and self._pool and not holds_back(task):
-                self._give(reader)
+                self._give(task, reader)
             if reader.waits and not self._pool and not self._hidden:
                 reader.waits, reader.last = False, True
                 reader.serial += 1
@@ -141,11 +147,12 @@ class Enumerator:
                 effects.append(self._assign(attempt, task))
         return effects
 
-    def _give(self, reader: _Reader) -> None:
+    def _give(self, task: TaskId, reader: _Reader) -> None:
         """Assign half of a reader's share of the free splits, so that the fastest reader can ask for more."""
         share = -(-len(self._pool) // (2 * len(self._readers)))
         for split in sorted(self._pool)[:share]:
             reader.given[split] = self._pool.pop(split)
+            self._assigned[split] = task
         reader.waits, reader.answered = False, False
         reader.serial += 1
         reader.gave = reader.serial
@@ -191,7 +198,7 @@ class SplitAssignment:
         self._each: dict[str, Enumerator] = {}
         for spec in self._specs:
             readers = dict.fromkeys(task_id(spec.name, subtask) for subtask in range(spec.parallelism))
-            self._each[spec.name] = Enumerator(self._job, spec, readers, before.get(spec.name))
+            self._each[spec.name] = Enumerator(self._job, spec, readers, before.get(spec.name), self._parts.enumerating)
         self._watches = False
         self._reminds = False
         self._put_off: list[CheckpointId] = []

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
+from cutproof.reference_impl.core import decisions
 from cutproof.reference_impl.core.decisions.naming import Naming
 from cutproof.reference_impl.core.decisions.part import Part
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -67,6 +71,38 @@ def test_each_decision_is_replaced_by_a_defect() -> None:
     }
     assert len(replaced) > 60
     assert decisions - replaced == set()
+
+
+NOT_TO_BE_USED = {
+    "Capture.waits": "ended",
+    "Fencing.addressed": "newest",
+    "GlobalCommitting.up_to": "notified",
+    "LocalRecovery.may_forget": "received",
+    "Naming.identity": "attempt",
+    "Redistribution.read": "share",
+    "Redistribution.shared": "share",
+}
+"""What a decision is given and must not use: to leave it aside is what is decided."""
+
+
+def test_a_decision_uses_what_it_is_given() -> None:
+    """An argument that only a defect uses says nothing to who reads the engine."""
+    files = Path(decisions.__file__).parent.glob("**/*.py")
+    parts = [one for path in files for one in ast.parse(path.read_text()).body if isinstance(one, ast.ClassDef)]
+    unused = {
+        f"{part.name}.{method.name}": argument.arg
+        for part in parts
+        for method in part.body
+        if isinstance(method, ast.FunctionDef) and not is_protocol(part)
+        for argument in (*method.args.args[1:], *method.args.kwonlyargs)
+        if argument.arg not in {one.id for one in ast.walk(method) if isinstance(one, ast.Name)}
+    }
+    assert len(parts) > 30
+    assert unused == NOT_TO_BE_USED
+
+
+def is_protocol(part: ast.ClassDef) -> bool:
+    return any(isinstance(base, ast.Name) and base.id == "Protocol" for base in part.bases)
 
 
 def test_two_runs_share_no_decision() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cutproof.reference_impl.core.decisions.enumerating import Enumerating
 from cutproof.reference_impl.core.extensions.sources.enumerator import Enumerator
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Store
@@ -235,7 +236,7 @@ def test_what_nobody_hands_back_is_still_with_who_had_it() -> None:
     spec = OperatorSpec(name="source", parallelism=2, splits=(0, 1), role="source", enumerated=True)
     readers = dict.fromkeys(TaskId(f"source-{number}") for number in range(2))
     before = EnumeratorState(assigned={0: TaskId("source-0"), 1: TaskId("source-1")})
-    enumerator = Enumerator(1, spec, readers, before)
+    enumerator = Enumerator(1, spec, readers, before, Enumerating())
     assert enumerator.snapshot() == before
     enumerator.forget([0])
     enumerator.take_back({0: 7})

@@ -131,12 +131,8 @@ class Noting(Capture):
     def __init__(self) -> None:
         self.elements: list[object] = []
 
-    def taken(self, elements: Sequence[Element], replayed: int) -> Sequence[Element]:
-        self.elements.append((*elements, replayed))
-        return elements
-
-    def overtaken(self, checkpoint: CheckpointId, passed: object, replayed: int) -> tuple[()]:
-        self.elements.append(replayed)
+    def before_barrier(self, restored: Sequence[Element], live: Sequence[Element]) -> Sequence[Element]:
+        self.elements.append((tuple(restored), tuple(live)))
         return ()
 
 
@@ -153,7 +149,7 @@ def test_what_is_put_back_is_distinguished_until_it_has_been_taken() -> None:
     book.took(0, B)
     book.took(0, C)
     book.delivered(ONE, 1, (C, A))
-    assert capture.elements == [(B, 1), (C, 0), 1]
+    assert capture.elements == [((B,), ()), ((), (C,)), ((C,), (A,))]
 
 
 def test_what_is_put_back_is_held_by_a_checkpoint_that_is_taken_amid_it() -> None:

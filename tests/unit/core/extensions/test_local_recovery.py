@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.decisions.local_recovery import End, LocalRecovery
+from cutproof.reference_impl.core.decisions.local_recovery import End, LocalRecovery, Resumption
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.local_recovery import (
@@ -114,8 +114,8 @@ def test_a_replay_is_in_the_order_of_old_and_begins_where_the_snapshot_was_taken
     decided = LocalRecovery()
     determinants = ((1, 4), (0, 2), (1, 5))
     assert decided.replayed(determinants) == determinants
-    assert decided.begins_at(4) == 4
-    assert decided.needed(3) == 3
+    assert decided.goes_on(4) == Resumption(takes=4, appends=4)
+    assert [decided.may_leave(3, durable) for durable in (2, 3, 4)] == [False, True, True]
     assert [decided.is_repeat(number, 3) for number in (2, 3, 4)] == [True, False, False]
 
 

@@ -103,7 +103,7 @@ def test_without_a_base_one_file_holds_all_entries_panes_and_states_of_user_func
     keyed = Keyed(entries(1, 2), [(10, 1)], [(1, "own", "5")])
     filed = write(task(), 1, View(keyed))
     assert names(filed) == (["chk-1.entries-0"], ["chk-1.entries-0"])
-    assert filed.layout == "", "a layout is of sorted files"
+    assert filed.layout is None, "a layout is of sorted files"
     (new,) = filed.new
     content = read_file(new.file, new.data)
     assert isinstance(content, KeyedEdit)
@@ -160,6 +160,15 @@ def test_without_a_base_all_sorted_files_are_written_again() -> None:
     files = task()
     write(files, 1, lsm("s1"))
     assert names(write(files, 2, lsm("s1"), name="native")) == (["chk-2.s1"], ["chk-2.s1"])
+
+
+def test_a_store_that_has_become_empty_refers_to_no_file_that_it_had() -> None:
+    """Its snapshot would hold what was deleted."""
+    files = task()
+    write(files, 1, lsm("s1"))
+    empty = write(files, 2, lsm(), base=1)
+    assert (names(empty), empty.layout) == (([], []), None)
+    assert names(write(files, 3, lsm("s2"), base=2)) == (["chk-3.s2"], ["chk-3.s2"])
 
 
 # -- restored ----------------------------------------------------------------------------------------

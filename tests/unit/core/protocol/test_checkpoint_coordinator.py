@@ -134,7 +134,7 @@ def test_each_interval_creates_a_checkpoint_whose_id_is_made_durable() -> None:
     job = Job()
     assert job.machine.on_all_running() == [INTERVAL]
     assert job.interval_over() == [SAVED, INTERVAL]
-    assert job.created == {"savepoint": False, "ending": None, "command": None, "format_name": ""}
+    assert job.created == {"savepoint": False, "ending": None, "command": None, "format_name": None}
 
 
 @pytest.mark.parametrize(
