@@ -124,7 +124,7 @@ def _needed(case: Case, asked: Asked, checkpoint: int) -> list[str]:
     upgrade, completed = asked.issued.upgrade, case.lineages.completed.get(checkpoint)
     if not isinstance(upgrade, Upgrade) or completed is None or completed.job == asked.job or asked.job is None:
         return []
-    before, now = case.uids.get(completed.job, {}), case.uids[asked.job]
+    before, now = case.jobs.uids.get(completed.job, {}), case.jobs.uids[asked.job]
     names = {before.get(name, name): now.get(name, name) for name in {**before, **now}}
     return [old for old, new in upgrade.moves.items() if names.get(old) == new != old]
 

@@ -39,6 +39,7 @@ _ALL = Capabilities(
     resumes_older=True,
     claims_snapshots=True,
     upgrades=True,
+    changes_operators=True,
 )
 
 
