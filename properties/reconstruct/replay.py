@@ -355,7 +355,8 @@ class Replay:
         """For one of a run's inputs: (replay of the sender, side, whether the edge is a rebalance)."""
         task = channel.partition(">")[0]
         operator = task.rpartition("-")[0]
-        senders, topology = self._feeds[run.operator], self._topology
+        senders: Sequence[str] = self._feeds[run.operator]
+        topology = self._topology
         if self._senders is not None:
             senders, topology = self._senders(run.operator, run.job), self._layouts[run.job]
         is_rebalanced = rebalances(topology, operator, run.operator)
