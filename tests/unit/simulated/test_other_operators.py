@@ -21,6 +21,7 @@ from cutproof.properties.model.history import AttemptStarted, CommandIssued, His
 from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import AnyOperator, Batch, Count, Filter, InputRecord, Join, Map, Row
+from cutproof.properties.mutations.tampering import UPGRADE_MUTATIONS, tamperings
 from cutproof.properties.quick_checker.case import Case
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.defects import parts_for
@@ -315,20 +316,24 @@ def test_a_job_that_could_have_begun_has_no_excuse_for_its_failure() -> None:
     assert ("progress", "job failed") in violated(scenario, history)
 
 
-def test_a_permission_that_nobody_gave_is_missed() -> None:
-    scenario = scenario_of((Map(), Count()), STOP, resume(DROPPED))
-    history = ran(scenario)
-    issued = [one for one in journal(CommandIssued, history) if one.kind == "resume"]
-    issued[0].upgrade = Upgrade(removed=("op1",))
-    assert ("restored-state", "begun though it does not fit") in violated(scenario, history)
-
-
-def test_a_new_operator_that_nobody_announced_is_missed() -> None:
-    scenario = scenario_of((Map(), Count()), STOP, resume(ADDED), later="op1")
-    history = ran(scenario)
-    issued = [one for one in journal(CommandIssued, history) if one.kind == "resume"]
-    issued[0].upgrade = Upgrade(added=("op1",))
-    assert ("restored-state", "begun though it does not fit") in violated(scenario, history)
+@pytest.mark.parametrize(
+    ("upgrade", "later", "names"),
+    [
+        (DROPPED, "", ["drop a state without a permission"]),
+        (ADDED, "op1", ["begin empty unannounced"]),
+        (Upgrade(removed=("op0",)), "", []),
+    ],
+    ids=["dropped", "added", "stateless"],
+)
+def test_what_its_user_had_to_say_is_missed(upgrade: Upgrade, later: str, names: list[str]) -> None:
+    scenario = scenario_of((Map(), Count()), STOP, resume(upgrade), later=later)
+    case = Case(scenario.workload, scenario.topology, ran(scenario))
+    tampered = [one for one in tamperings(case) if one.name in UPGRADE_MUTATIONS]
+    assert [one.name for one in tampered] == names
+    for one in tampered:
+        found = judge(scenario.workload, scenario.topology, one.apply(case.history)).verdicts["restored-state"]
+        assert isinstance(found, Violated)
+        assert found.difference == "begun though it does not fit"
 
 
 def test_what_is_planned_is_told() -> None:
