@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ...faults.plan import AtTime
+from ...faults.plan import AtTime, ChannelFault
 from ...properties.model.absent import laid_without, without
 from ...properties.model.upgrade import Upgrade
 from ...properties.model.workload import (
@@ -112,15 +112,24 @@ def _with_another(choices: Choices, scenario: Scenario) -> Scenario | None:
     if NEW in scenario.topology.parallelism:
         return None
     grade = class_of(scenario.workload, scenario.topology)
+    addressed = set(_addressed(scenario))
     places = [(edge, operator) for edge in scenario.topology.edges for operator in OPERATORS]
     fitting = [
         one
         for edge, operator in places
-        if edge.partitioning != "broadcast"
+        if (edge.sender, edge.receiver) not in addressed
         and not problems((one := _grown(scenario, edge, operator)).workload, one.topology)
         and class_of(one.workload, one.topology) == grade  # in another, a history may not show which row went where
     ]
     return choices.pick(fitting) if fitting else None
+
+
+def _addressed(scenario: Scenario) -> Iterator[tuple[str, ...]]:
+    """The edges on whose channels a fault or a schedule perturbation is aimed, as (sender, receiver)."""
+    ends = [(one.sender, one.receiver) for one in scenario.faults if isinstance(one, ChannelFault)]
+    channels = (one.what.rpartition(" ")[2].split(">") for one in scenario.deviations)
+    for tasks in (*ends, *channels):
+        yield tuple(task.rpartition("-")[0] for task in tasks)
 
 
 def _grown(scenario: Scenario, edge: Edge, operator: AnyOperator) -> Scenario:
