@@ -70,7 +70,7 @@ def _sends(case: Case, channel: str) -> list[int] | None:
 
 
 def _restored_without_sender(case: Case, channel: str) -> list[int]:
-    """The redistributed origins restored into a channel of a rescaled job, if its sender has not been deployed in it."""
+    """The origins restored into a channel of a rescaled job, if its sender has not been deployed in it."""
     sender, receiver = channel.split(">")
     last = case.lineage.segments[receiver][-1].run
     origin = case.lineages.parent(receiver, last.attempt)

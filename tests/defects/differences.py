@@ -152,6 +152,10 @@ SIMULATED = {
     "P42": "job failed",
     "P43": "loaded state differs",
     "P44": "loaded state differs",
+    "P45": "begun though it does not fit",
+    "P46": "loaded state differs",
+    "P47": "loaded state differs",
+    "P48": "loaded state differs",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
