@@ -177,9 +177,12 @@ def _changed(command: Resume) -> str:
         return ""
     changes = [f"{name} has the uid {uid}" for name, uid in upgrade.renamed.items()]
     changes += [f"{name} keeps its sums in the type {kind}" for name, kind in upgrade.retyped.items()]
+    changes += [f"{name} is removed" for name in upgrade.removed] + [f"{name} is added" for name in upgrade.added]
     moves = ", ".join(f"{old} to {new}" for old, new in upgrade.moves.items()) or "nothing"
     converts = ", ".join(f"the state of {uid}" for uid in upgrade.converts)
     mapping = f"the mapping moves {moves}{f' and converts {converts}' if converts else ''}"
+    mapping += f"; {', '.join(upgrade.begin_empty)} may begin empty" if upgrade.begin_empty else ""
+    mapping += "; states that nobody takes may be dropped" if upgrade.allow_non_restored_state else ""
     return f"; {' and '.join(changes) or 'nothing changes'}, and {mapping}"
 
 

@@ -64,6 +64,12 @@ TAKES: dict[str, Can] = {
         can.guarantees != {"at-most-once"} and {"savepoint", "copy-snapshot", "move-snapshot"} <= can.commands
     ),
     "referred": lambda can: can.guarantees != {"at-most-once"} and can.forks_by_reference and "fork" in can.commands,
+    "other-operators": lambda can: (
+        can.guarantees != {"at-most-once"}
+        and can.upgrades
+        and can.changes_operators
+        and {"stop-with-savepoint", "resume"} <= can.commands
+    ),
     "upgraded": lambda can: (
         can.guarantees != {"at-most-once"} and can.upgrades and {"stop-with-savepoint", "resume"} <= can.commands
     ),

@@ -84,7 +84,9 @@ def _with_references(choices: Choices, scenario: Scenario) -> Scenario:
 def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:
     """The scenario, at times with a resume from another snapshot than the newest; then two are retained."""
     commands = list(scenario.commands)
-    older = [at for at, one in enumerate(commands) if isinstance(one, Resume) and not is_refused(one)]
+    older = [
+        at for at, one in enumerate(commands) if isinstance(one, Resume) and not is_refused(one, scenario.workload)
+    ]
     engine = scenario.engine
     if not older or engine.guarantee == "at-most-once" or engine.failover == "local" or engine.pooled_ids:
         return scenario
@@ -94,7 +96,7 @@ def with_older_snapshots(choices: Choices, scenario: Scenario) -> Scenario:
     saves = [number for number, one in enumerate(commands[:at]) if isinstance(one, Savepoint | StopWithSavepoint)]
     upgrade = upgrade_of(commands[at])
     upgraded = upgrade is not None
-    if upgrade is not None and (upgrade.retyped or not saves):
+    if upgrade is not None and (upgrade.retyped or upgrade.removed or upgrade.added or not saves):
         return scenario  # the oldest may be a checkpoint, and behind an older one the job before had other rows
     if saves and (upgraded or choices.percent(50)):
         number, snapshot = choices.pick(saves), "saved"

@@ -85,6 +85,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is None or self.capabilities.upgrades
 
     @property
+    def knows_other_operators(self) -> bool:
+        known = self.capabilities is None or self.capabilities.changes_operators
+        return self.knows_upgrades and known and self.workload is None and self.topology is None
+
+    @property
     def takes_sums(self) -> bool:
         """Whether a sum may stand in the place of another operator."""
         known = self.capabilities is None or "sum" in operators_of(self.capabilities)

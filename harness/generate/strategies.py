@@ -35,6 +35,7 @@ from .faults.stop_hits import with_hits
 from .faults.stragglers import with_stragglers
 from .forking import with_claims, with_forks, with_older_snapshots
 from .formats import with_formats
+from .other_operators import with_other_operators
 from .plain import plain
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .situations import extras
@@ -231,6 +232,8 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_formats(choices.apart("formats"), scenario)
     if frame.group_number is None and frame.knows_upgrades:
         scenario = with_upgrades(choices.apart("upgrades"), scenario, takes_sums=frame.takes_sums)
+    if frame.group_number is None and frame.knows_other_operators:
+        scenario = with_other_operators(choices.apart("other operators"), scenario)
     if frame.group_number is None and scenario.name != FAULTLESS:
         scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
     if frame.real_time:

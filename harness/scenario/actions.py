@@ -15,7 +15,15 @@ NONE = "none"
 
 _WAYS: dict[str, tuple[str, ...]] = {
     "stop-with-savepoint": ("stop", "drain"),
-    "resume": ("resume newest", "resume oldest", "resume named", "resume claim", "resume no-claim", "resume upgraded"),
+    "resume": (
+        "resume newest",
+        "resume oldest",
+        "resume named",
+        "resume claim",
+        "resume no-claim",
+        "resume upgraded",
+        "resume changed",
+    ),
 }
 """by kind of command, its actions"""
 
@@ -31,8 +39,8 @@ def action_of(command: Command) -> str:
     match command:
         case StopWithSavepoint(drain=drain):
             return "drain" if drain else "stop"
-        case Resume() if upgrade_of(command) is not None:  # whichever snapshot it is, and whoever's
-            return "resume upgraded"
+        case Resume() if (upgrade := upgrade_of(command)) is not None:  # whichever snapshot it is, and whoever's
+            return "resume changed" if upgrade.added or upgrade.removed else "resume upgraded"
         case Resume(snapshot=snapshot, claim_mode="by-kind"):
             return f"resume {snapshot if snapshot in ANY_SNAPSHOT else 'named'}"
         case Resume(claim_mode=claim_mode):  # whichever snapshot it is

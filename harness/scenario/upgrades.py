@@ -7,10 +7,32 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
+from ...properties.model.absent import first_absent, laid_without, without
 from ...properties.model.stages import COMMITTERS
-from ...properties.model.upgrade import CONVERSION, HUNDREDTHS, SCALES, Upgrade, types_after, uids_after
-from ...properties.model.workload import Sum, Workload
+from ...properties.model.upgrade import CONVERSION, HUNDREDTHS, SCALES, Upgrade, absent_after, types_after, uids_after
+from ...properties.model.workload import (
+    STATEFUL,
+    Count,
+    Dedup,
+    Filter,
+    FlatMap,
+    Greater,
+    Map,
+    Model,
+    Sum,
+    Union,
+    Workload,
+    is_signed,
+    problems,
+)
 from .model import Command, Resume, Scenario
+
+CHANGEABLE = (Map, Filter, Count, Sum, Dedup, Greater, Model)
+"""The operators that can be added to a job or removed from it."""
+BESIDE_CHANGES = (*CHANGEABLE, FlatMap, Union)
+"""The operators that a workload can have whose nodes are added or removed.  Of others it is not described what they
+make of rows that reach them through other nodes than before."""
+_KINDS = "maps, filters, flat maps, unions, counts, sums, deduplications, greaters and models that take no rows back"
 
 _UID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -29,20 +51,36 @@ def among(command: Resume, operators: Collection[str]) -> Upgrade | msgspec.Unse
         return msgspec.UNSET
     renamed = {name: uid for name, uid in upgrade.renamed.items() if name in operators}
     gone = {uid for name, uid in upgrade.renamed.items() if name not in operators}
+    removed, added = ([name for name in names if name in operators] for names in (upgrade.removed, upgrade.added))
+    begin_empty = tuple(uid for uid in upgrade.begin_empty if uid not in gone and (uid in operators or added))
     moves = {old: new for old, new in upgrade.moves.items() if not {old, new} & gone}
     retyped = {name: kind for name, kind in upgrade.retyped.items() if name in operators}
     converts = {uid: how for uid, how in upgrade.converts.items() if uid not in gone and (uid in operators or retyped)}
-    return msgspec.structs.replace(upgrade, renamed=renamed, retyped=retyped, moves=moves, converts=converts)
+    return msgspec.structs.replace(
+        upgrade,
+        renamed=renamed,
+        retyped=retyped,
+        moves=moves,
+        converts=converts,
+        removed=tuple(removed),
+        added=tuple(added),
+        begin_empty=begin_empty,
+    )
 
 
-def is_refused(command: Command) -> bool:
-    """Whether a job must be refused if it is resumed like this: it has new operators, or gives uids to which its
-    mapping moves no state, or types to which it converts none."""
+def is_refused(command: Command, workload: Workload) -> bool:
+    """Whether a job must be refused if it is resumed like this: it has new operators that are not to begin empty, or
+    drops state without its user's permission, or gives uids to which its mapping moves no state, or types to which it
+    converts none."""
     if isinstance(command, Resume) and command.inserted:
         return True
     upgrade = upgrade_of(command)
     if upgrade is None:
         return False
+    if not upgrade.allow_non_restored_state and any(name in keeping_state(workload) for name in upgrade.removed):
+        return True
+    if len(upgrade.begin_empty) < len(upgrade.added):
+        return True
     return any(uid != name and uid not in upgrade.moves.values() for name, uid in upgrade.renamed.items()) or (
         HUNDREDTHS in upgrade.retyped.values() and not upgrade.converts
     )
@@ -68,6 +106,27 @@ def types_of(scenario: Scenario) -> tuple[Mapping[str, str], ...]:
     return tuple(found)
 
 
+def absent_of(scenario: Scenario) -> tuple[tuple[str, ...], ...]:
+    """The nodes of the workload that a scenario's jobs lack, in order."""
+    found = [first_absent(scenario.workload)]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            upgrade = upgrade_of(command)
+            found.append(absent_after(found[-1], upgrade) if upgrade is not None else found[-1])
+    return tuple(found)
+
+
+def keeping_state(workload: Workload) -> list[str]:
+    """The nodes whose state a job drops if they are removed from it."""
+    return [node.name for node in workload.nodes if isinstance(node.operator, STATEFUL)]
+
+
+def changeable(scenario: Scenario) -> list[str]:
+    """The nodes that can be added to a job or removed from it."""
+    nodes = [node for node in scenario.workload.nodes if isinstance(node.operator, CHANGEABLE)]
+    return [node.name for node in nodes if node.name not in scenario.engine.two_phase]
+
+
 def sums(workload: Workload) -> list[str]:
     """The nodes whose state can have another type: sums that are not signed."""
     return [node.name for node in workload.nodes if isinstance(node.operator, Sum) and not node.operator.signed]
@@ -79,12 +138,34 @@ def upgrade_problems(scenario: Scenario) -> Iterator[str]:
     An operator may have a uid again that it had.  A uid of another operator is never given: its states would be found
     under the wrong one.
     """
+    if any(absent_of(scenario)):
+        yield from _change_problems(scenario)
     owners = {name: name for name in (*scenario.topology.parallelism, *COMMITTERS)}
     for index, command in enumerate(scenario.commands):
         upgrade = upgrade_of(command)
         if upgrade is not None:
             yield from (f"command {index} (resume): {problem}" for problem in _problems(scenario, upgrade, owners))
             owners.update((uid, name) for name, uid in upgrade.renamed.items())
+
+
+def _change_problems(scenario: Scenario) -> Iterator[str]:
+    """What is wrong with a scenario whose jobs do not have all nodes of the workload."""
+    workload, topology = scenario.workload, scenario.topology
+    if scenario.engine.sink == "idempotent":
+        yield "an idempotent sink knows rows by what the last node makes: no job can have other nodes than the first"
+    for node in workload.nodes:
+        if not isinstance(node.operator, BESIDE_CHANGES) or is_signed(node.operator):
+            yield f"nodes can be added and removed only in a workload of {_KINDS}; {node.name} is none of these"
+    if problems(workload, topology):
+        return
+    can_change = changeable(scenario)
+    for job, absent in enumerate(absent_of(scenario), 1):
+        fixed = [name for name in absent if name not in can_change]
+        for name in fixed:
+            yield f"job {job} cannot lack {name!r}, which is no node that can be added or removed"
+        if not fixed:
+            wrong = problems(without(workload, absent), laid_without(topology, absent))
+            yield from (f"without {', '.join(absent)}, as job {job} is: {problem}" for problem in wrong)
 
 
 def _problems(scenario: Scenario, upgrade: Upgrade, owners: Mapping[str, str]) -> Iterator[str]:
@@ -103,7 +184,15 @@ def _problems(scenario: Scenario, upgrade: Upgrade, owners: Mapping[str, str]) -
             yield f"upgrade.retyped: {name!r} is no sum, or one that takes rows back"
         elif kind not in SCALES:
             yield f"upgrade.retyped: {kind!r} is no type of a sum's state; it can be {', '.join(SCALES)}"
+    for name in (*upgrade.removed, *upgrade.added):
+        if name not in changeable(scenario):
+            yield f"upgrade: {name!r} is no node that can be added or removed"
+        elif name in upgrade.removed and name in upgrade.added:
+            yield f"upgrade: {name} cannot be both added and removed"
     known = {**owners, **given}
+    for uid in upgrade.begin_empty:
+        if known.get(uid) not in changeable(scenario):
+            yield f"upgrade.begin_empty: no node that can be added has or had the uid {uid!r}"
     for uid, conversion in upgrade.converts.items():
         if known.get(uid) not in sums(scenario.workload):
             yield f"upgrade.converts: no sum has or had the uid {uid!r}"

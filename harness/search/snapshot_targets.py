@@ -35,6 +35,7 @@ from ...properties.model.workload import KEYED, Tally, Workload
 from ..scenario.actions import ACTIONS, KIND_OF, NONE, action_of
 from ..scenario.checks import SNAPSHOT_FORMATS, STATE_BACKENDS
 from ..scenario.model import Resume, Savepoint, Scenario, StopWithSavepoint, format_of
+from ..scenario.upgrades import CHANGEABLE
 from ..subject.abilities import is_promised, operators_of, usable
 from ..subject.port import Capabilities
 
@@ -128,9 +129,15 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         name="no upgrades",
         reason="a resume of the subject cannot upgrade the job, or no savepoint ends a job",
         forbids=lambda target, capabilities: (
-            target.action == "resume upgraded"
+            target.action in ("resume upgraded", "resume changed")
             and not (capabilities.upgrades and "stop-with-savepoint" in capabilities.commands)
         ),
+    ),
+    SnapshotRule(
+        name="no other operators",
+        reason="a resume of the subject cannot add or remove operators, or it has no sink or operator with which they"
+        " can be",
+        forbids=lambda target, capabilities: target.action == "resume changed" and not _changes_operators(capabilities),
     ),
     SnapshotRule(
         name="no commits",
@@ -138,6 +145,12 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         forbids=lambda target, capabilities: target.fault == FAIL_COMMIT and "transactional" not in capabilities.sinks,
     ),
 )
+
+
+def _changes_operators(capabilities: Capabilities) -> bool:
+    removable = {str(kind.__struct_config__.tag) for kind in CHANGEABLE if issubclass(kind, KEYED)}
+    sinks = capabilities.sinks - {"idempotent"}
+    return bool(capabilities.changes_operators and sinks and removable & operators_of(capabilities))
 
 
 def _resumes(target: SnapshotTarget) -> bool:

@@ -86,7 +86,9 @@ class _Watch:
     def __init__(self, scenario: Scenario, history: History) -> None:
         self._scenario = scenario
         self._savepoints = {done.checkpoint for done in history.completed if done.savepoint}
-        self._kinds = {number: kind for number, command in enumerate(scenario.commands) if (kind := _kind(command))}
+        self._kinds = {
+            number: kind for number, command in enumerate(scenario.commands) if (kind := _kind(command, scenario))
+        }
         self._open: list[int] = []
         """commands under way"""
         self._finished: set[int | None] = set()
@@ -138,7 +140,7 @@ class _Watch:
         command, upgrade = self._scenario.commands[number], upgrade_of(self._scenario.commands[number])
         names = [
             *(command.inserted if isinstance(command, Resume) else ()),
-            *({**upgrade.renamed, **upgrade.retyped} if upgrade else ()),
+            *((*upgrade.renamed, *upgrade.retyped, *upgrade.removed, *upgrade.added) if upgrade else ()),
         ]
         if any(why.blames(name) for name in names):
             self._finished.add(number)
@@ -167,14 +169,14 @@ class _Watch:
         return trigger.point if isinstance(trigger, AtPoint) else ""
 
 
-def _kind(command: Command) -> str:
+def _kind(command: Command, scenario: Scenario) -> str:
     match command:
         case StopWithSavepoint(drain=drain):
             return "drain" if drain else "stop"
         case Cancel():
             return "cancel"
         case Resume():
-            return INCOMPATIBLE if is_refused(command) else "resume"
+            return INCOMPATIBLE if is_refused(command, scenario.workload) else "resume"
         case _:
             return ""
 

@@ -68,6 +68,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("P35", "P36", "P37"), ("copied",)),
     **dict.fromkeys(("P28", "P29", "P30"), ("referred",)),
     **dict.fromkeys(("D17", "P41", "P42", "P43", "P44"), ("upgraded",)),
+    **dict.fromkeys(("P45", "P46", "P47", "P48"), ("other-operators",)),
     **dict.fromkeys(("P31", "P32", "P33", "P34"), ("failing-store",)),
     "X03": ("S8",),
 }

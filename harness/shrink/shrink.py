@@ -252,6 +252,17 @@ def _less_upgraded(command: Resume) -> Iterator[Upgrade | msgspec.UnsetType]:
         yield replace(upgrade, retyped=retyped)
     for converts in _fewer(upgrade.converts):
         yield replace(upgrade, converts=converts)
+    for field in ("removed", "added", "begin_empty"):
+        for names in _shorter(getattr(upgrade, field)):
+            yield replace(upgrade, **{field: names})
+    if upgrade.allow_non_restored_state:
+        yield replace(upgrade, allow_non_restored_state=False)
+
+
+def _shorter(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """One name fewer."""
+    for number in range(len(names)):
+        yield names[:number] + names[number + 1 :]
 
 
 def _less_rescaled(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -313,6 +324,9 @@ def _plainer_operators(scenario: Scenario) -> Iterator[Scenario | None]:
         plain = _plain_operator(node.operator)
         if node.operator != plain:
             changed = (*nodes[:index], replace(node, operator=plain), *nodes[index + 1 :])
+            yield replace(scenario, workload=replace(scenario.workload, nodes=changed))
+        if node.later:
+            changed = (*nodes[:index], replace(node, later=msgspec.UNSET), *nodes[index + 1 :])
             yield replace(scenario, workload=replace(scenario.workload, nodes=changed))
     for index, source in enumerate(scenario.workload.inputs):
         if not source.bounded:

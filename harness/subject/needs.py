@@ -14,7 +14,7 @@ from ...properties.model.workload import Input, Node, Topology, Workload
 from ..runtime.exit_codes import UsageError
 from ..scenario.model import Fork, Resume, Scenario, format_of
 from ..scenario.model import kind_of as command_kind
-from ..scenario.upgrades import upgrade_of
+from ..scenario.upgrades import absent_of, upgrade_of
 from .abilities import VOCABULARIES, edge_of, names_of, operators_of
 from .port import Capabilities
 
@@ -58,12 +58,18 @@ def needs(scenario: Scenario) -> Capabilities:
         forks_memory=engine.snapshot_store == "memory" and any(isinstance(one, Fork) for one in scenario.commands),
         forks_by_reference=any(isinstance(one, Fork) and one.by_reference for one in scenario.commands),
         upgrades=any(upgrade_of(resume) is not None for resume in resumes),
+        changes_operators=any(map(_changes_operators, resumes)) or any(absent_of(scenario)),
         refuses_incompatible=any(resume.inserted for resume in resumes),
         regional_recovery=engine.failover == "region",
         local_recovery=local,
         local_spilling=frozenset({engine.spilling}) if local else _NONE,
         enumerators=any(source.is_enumerated for source in scenario.workload.inputs),
     )
+
+
+def _changes_operators(resume: Resume) -> bool:
+    upgrade = upgrade_of(resume)
+    return upgrade is not None and bool(upgrade.removed or upgrade.added)
 
 
 def lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[str, ...]:

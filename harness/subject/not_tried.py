@@ -14,6 +14,7 @@ ABILITIES = {
     "forks_memory": "a fork from a snapshot in memory",
     "forks_by_reference": "a fork that refers to the files of its origin",
     "upgrades": "a resume with an upgrade of the job",
+    "changes_operators": "a resume that adds or removes operators",
     "refuses_incompatible": "a resume with an incompatible snapshot",
     "regional_recovery": "the recovery of one region",
     "local_recovery": "local recovery",

@@ -75,6 +75,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     upgrades: bool = False
     """a job can be resumed with an `upgrade`: other uids and types of state, and the mapping by which states are found
     and converted; it is refused if the mapping lacks one"""
+    changes_operators: bool = False
+    """an upgrade can add operators to the job, which begin empty, and remove some, whose state is dropped if the user
+    allows it; else the job is refused"""
     refuses_incompatible: bool = False
     """a job can be resumed with new operators (maps), and is refused if its snapshot is incompatible with them"""
     regional_recovery: bool = False

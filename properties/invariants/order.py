@@ -66,7 +66,19 @@ def _sends(case: Case, channel: str) -> list[int] | None:
         if segment.cut is not None and is_rescaled_behind(case, segment):  # earlier attempts may have sent some of it
             in_flight = case.lineages.snapshots.in_flight(segment.cut).get(channel, NOTHING)
             del sent[max(0, len(sent) - len(in_flight.origins)) :]
-    return sent
+    return sent + _restored_without_sender(case, channel)
+
+
+def _restored_without_sender(case: Case, channel: str) -> list[int]:
+    """The origins restored into a channel of a rescaled job, if its sender has not been deployed in it."""
+    sender, receiver = channel.split(">")
+    last = case.lineage.segments[receiver][-1].run
+    origin = case.lineages.parent(receiver, last.attempt)
+    deployed = any(segment.run.attempt >= last.attempt for segment in case.lineage.segments.get(sender, ()))
+    if deployed or origin is None or not case.rescaled(last.attempt, origin[1]):
+        return []
+    content = case.content(channel, last)
+    return content.recovered if content is not None else []
 
 
 def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | None = None) -> list[int]:

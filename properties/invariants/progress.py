@@ -11,7 +11,8 @@ without a command, and no answer to a command is false (see `commands` and `dele
 processing time is pending for ever (see `clocks`).
 
 An attempt fails for failed checkpoints only if more failed in a row than the job tolerates, and then it must (see
-`tolerance`).  A job may fail if faults used up its restarts or destroyed what it needed, or if its user had left its
+`tolerance`).  Without any fault checkpoints may time out: no judge knows whether the timeout was long enough for the
+load.  A job may fail if faults used up its restarts or destroyed what it needed, or if its user had left its
 snapshot behind (see `abandoned`), and the job gives that reason; the verdict is then unknown (assumption broken).
 Exercised by what the job did after healing: checkpoints, commits, commands, and its end.
 """
@@ -37,7 +38,7 @@ from .parts.abandoned import began_from_abandoned, is_refused_since_abandoned
 from .parts.clocks import overdue
 from .parts.deletions import wrongly_refused
 from .parts.incompatible import neither_begun_nor_refused, refused_by_name
-from .parts.tolerance import misjudged_tolerance
+from .parts.tolerance import fails_for_checkpoints, misjudged_tolerance
 
 
 def check(case: Case) -> Verdict:
@@ -136,7 +137,7 @@ def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
         return None
     if _restarts_used_up(case, ended) and began_from_abandoned(case, ended):
         return None
-    if not _fired(case):
+    if not _fired(case) and not (ended.why.is_timeout and fails_for_checkpoints(case, ended)):
         return _violated(case, "job failed", f"the job failed without any fault: {ended.reason or 'no reason'}", ended)
     if not ended.reason:
         return _violated(case, "job failed silently", "the job failed and gave no reason", ended)

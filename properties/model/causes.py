@@ -46,11 +46,23 @@ class NeededForRecovery(Cause, tag="needed-for-recovery"):
     checkpoint: int
 
 
+class CheckpointTimedOut(Cause, tag="checkpoint-timed-out"):
+    """More checkpoints failed than are tolerated, and the last of them was not complete in time."""
+
+
 class OtherCause(Cause, tag="other"):
     """Any cause on which no judgement depends."""
 
 
-AnyCause = NoHeartbeat | TransactionRefused | SnapshotUnreadable | IncompatibleJob | NeededForRecovery | OtherCause
+AnyCause = (
+    NoHeartbeat
+    | TransactionRefused
+    | SnapshotUnreadable
+    | IncompatibleJob
+    | NeededForRecovery
+    | CheckpointTimedOut
+    | OtherCause
+)
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -62,6 +74,10 @@ class Why(msgspec.Struct, frozen=True):
     @property
     def is_silence(self) -> bool:
         return isinstance(self.cause, NoHeartbeat) if self.cause is not None else self.sentence == "no heartbeat"
+
+    @property
+    def is_timeout(self) -> bool:
+        return isinstance(self.cause, CheckpointTimedOut)
 
     @property
     def is_lost_transaction(self) -> bool:

@@ -21,6 +21,14 @@ class Upgrade(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """by uid in the snapshot: the uid under which the operator is now that takes the state"""
     converts: dict[str, str] = {}
     """by uid in the snapshot: how its state is converted to the type that its operator keeps now"""
+    removed: tuple[str, ...] = ()
+    """nodes that the job does not have from now on"""
+    added: tuple[str, ...] = ()
+    """nodes that the job has from now on: `later` ones of the workload, or those that were removed"""
+    begin_empty: tuple[str, ...] = ()
+    """uids of operators of which the snapshot has no state: they begin without one"""
+    allow_non_restored_state: bool = False
+    """states in the snapshot may be dropped that no operator takes, as with Flink's option of this name"""
 
 
 WHOLE, HUNDREDTHS = "whole", "hundredths"
@@ -34,6 +42,11 @@ CONVERSION = "whole-to-hundredths"
 def types_after(types: Mapping[str, str], upgrade: Upgrade) -> dict[str, str]:
     """The types of the states of a job's sums after an upgrade; a sum whose state is whole is left out."""
     return {name: kind for name, kind in {**types, **upgrade.retyped}.items() if kind != WHOLE}
+
+
+def absent_after(absent: tuple[str, ...], upgrade: Upgrade) -> tuple[str, ...]:
+    """The nodes of the workload that a job does not have after an upgrade."""
+    return tuple(sorted({*absent, *upgrade.removed} - {*upgrade.added}))
 
 
 def uids_after(uids: Mapping[str, str], upgrade: Upgrade) -> dict[str, str]:

@@ -129,6 +129,8 @@ class Node(Value, kw_only=True):
     name: str
     operator: AnyOperator
     inputs: tuple[str, ...]
+    later: bool | msgspec.UnsetType = msgspec.UNSET
+    """no job has it until a resume adds it; where a job lacks a node, its rows go on as they are"""
 
     @property
     def broadcast_input(self) -> str | None:

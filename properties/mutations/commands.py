@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ..invariants.parts.incompatible import finished_before, refused_by_name
 from ..model.causes import IncompatibleJob
 from ..model.history import CommandIssued, CommandReturned, History, JobEnded, TaskFailed
 from ..model.upgrade import Upgrade
+from ..model.workload import STATEFUL
 from ..quick_checker.case import Case
 from ..reconstruct.commands import STOPS, Asked
 from .cuts_and_records import Alteration, Mutation, middle, out_of_range
@@ -119,12 +122,51 @@ def forget_a_move(case: Case) -> Mutation | None:
     return ("restored-state",), alter
 
 
+def take_back_a_permission(case: Case) -> Mutation | None:
+    """A job began and dropped the state of an operator that it no longer has, although its user had not allowed it."""
+    return _said_less(
+        case, lambda before, now, keeping: [name for name in now if name in keeping and name not in before]
+    )
+
+
+def announce_nothing(case: Case) -> Mutation | None:
+    """A job began with a new operator, although its user had not said that the operator begins empty."""
+    return _said_less(case, lambda before, now, keeping: [name for name in before if name not in now])
+
+
+Absent = tuple[str, ...]
+
+
+def _said_less(case: Case, concerns: Callable[[Absent, Absent, list[str]], list[str]]) -> Mutation | None:
+    """A job began from another job's snapshot though its user had neither allowed that states are dropped nor said who
+    begins empty.  `concerns`: the operators that need it, from what both jobs lack and who keeps state."""
+    keeping = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)]
+    absent, found = case.jobs.absent, []
+    for start in case.lineages.starts.values():
+        completed = case.lineages.completed.get(start.restores or 0)
+        resume = case.commands.resume_of(start.job)
+        if completed is None or resume is None or completed.job == start.job:
+            continue
+        if concerns(absent[completed.job], absent[start.job], keeping):
+            found.append(resume.issued.command)
+    command = middle(found)
+    if command is None:
+        return None
+
+    def alter(history: History) -> None:
+        for entry in history.journal:
+            if isinstance(entry, CommandIssued) and entry.command == command and isinstance(entry.upgrade, Upgrade):
+                entry.upgrade = msgspec.structs.replace(entry.upgrade, begin_empty=(), allow_non_restored_state=False)
+
+    return ("restored-state",), alter
+
+
 def _needed(case: Case, asked: Asked, checkpoint: int) -> list[str]:
     """The uids of a snapshot that only the mapping of a resume moves to their operators."""
     upgrade, completed = asked.issued.upgrade, case.lineages.completed.get(checkpoint)
     if not isinstance(upgrade, Upgrade) or completed is None or completed.job == asked.job or asked.job is None:
         return []
-    before, now = case.uids.get(completed.job, {}), case.uids[asked.job]
+    before, now = case.jobs.uids.get(completed.job, {}), case.jobs.uids[asked.job]
     names = {before.get(name, name): now.get(name, name) for name in {**before, **now}}
     return [old for old, new in upgrade.moves.items() if names.get(old) == new != old]
 

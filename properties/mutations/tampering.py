@@ -23,6 +23,7 @@ from . import forks
 from .batches import hold_back, show_waiting_row
 from .claims import CLAIM_MUTATIONS
 from .commands import (
+    announce_nothing,
     answer_with_nothing,
     begin_with_another,
     bring_incompatible_operator,
@@ -30,6 +31,7 @@ from .commands import (
     forget_a_move,
     lose_file,
     refuse_without_a_name,
+    take_back_a_permission,
     take_no_checkpoint,
 )
 from .committers import (
@@ -363,7 +365,11 @@ COMPATIBILITY_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
 }
 """Mutations that need a history whose job was resumed with new operators, or from a snapshot with finished ones."""
 
-UPGRADE_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {"begin without a move": forget_a_move}
+UPGRADE_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
+    "begin without a move": forget_a_move,
+    "drop a state without a permission": take_back_a_permission,
+    "begin empty unannounced": announce_nothing,
+}
 """Mutations that need a history whose job was upgraded."""
 
 MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {

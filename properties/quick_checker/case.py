@@ -24,18 +24,18 @@ from ..model.history import (
     TaskRun,
     Transaction,
 )
-from ..model.upgrade import SCALES, WHOLE
 from ..model.verdict import Unknown
 from ..model.workload import END_OF_TIME, Input, Node, Row, Topology, Workload, window_of
 from ..reconstruct.commands import STOPS, Commands
-from ..reconstruct.layouts import layouts, state_types, uids, widest
+from ..reconstruct.layouts import same_width
 from ..reconstruct.lineage import INFINITE, Lineage, Segment, by_channel
 from ..reconstruct.lineages import Lineages
 from ..reconstruct.replay import is_determined
-from ..semantics.classes import FOLLOWING, classes, promised
+from ..semantics.classes import FOLLOWING, promised
 from ..semantics.user_functions import has_user_timers
 from .expected import Expected
 from .from_outside import OutsideView
+from .jobs import Jobs
 
 
 class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,59 +82,49 @@ class Case:
         return tuple(zip(forked, cases, strict=True))
 
     @cached_property
+    def jobs(self) -> Jobs:
+        """The nodes, topologies, uids and types of each job."""
+        return Jobs(self.workload, self.submitted, self._numbers, self.commands)
+
+    @property
     def layouts(self) -> Mapping[int, Topology]:
         """The topology of each job.
 
         A job that ended before its first attempt has one too, since the next job inherits it.
         """
-        return layouts(self.submitted, self._jobs, self.commands)
-
-    @cached_property
-    def uids(self) -> Mapping[int, Mapping[str, str]]:
-        """By job, the uids of its operators that are not their names."""
-        return uids(self._jobs, self.commands)
-
-    @cached_property
-    def state_types(self) -> Mapping[int, Mapping[str, str]]:
-        """By job, the types of the states of its sums that are not whole."""
-        return state_types(self._jobs, self.commands)
+        return self.jobs.layouts
 
     def scale(self, node: str, job: int) -> int:
         """In how many parts of a whole the state of a node is in a job."""
-        return SCALES[self.state_types.get(job, {}).get(node, WHOLE)]
+        return self.jobs.scale(node, job)
 
     @cached_property
     def retyped(self) -> tuple[str, ...]:
         """The sums whose state is not whole in some job."""
-        return tuple(dict.fromkeys(name for types in self.state_types.values() for name in types))
+        return tuple(dict.fromkeys(name for types in self.jobs.state_types.values() for name in types))
 
     @cached_property
-    def _jobs(self) -> frozenset[int]:
+    def _numbers(self) -> frozenset[int]:
         jobs = {start.job for start in self.lineages.starts.values()} | {run.job for run in self.history.runs}
         return frozenset(jobs | {end.job for end in self.commands.ends})
 
-    @cached_property
+    @property
     def topology(self) -> Topology:
         """The widest topology of all jobs: an order of records that holds in it holds in all jobs."""
-        return widest((self.submitted, *self.layouts.values()))
+        return self.jobs.topology
 
     def layout_of(self, run: TaskRun) -> Topology:
         """The topology of a run's job."""
         return self.layouts[run.job]
 
     def rescaled(self, attempt: int, checkpoint: int) -> bool:
-        """Whether an attempt's job has another topology than the job that took a checkpoint."""
-        if not self._rescales:
+        """Whether an attempt's job has some operators at another parallelism than the job that took a checkpoint."""
+        if not self.jobs.rescale:
             return False
         start, completed = self.lineages.starts.get(attempt), self.lineages.completed.get(checkpoint)
         if start is None or completed is None or start.job == completed.job:
             return False
-        return self.layouts[start.job] != self.layouts.get(completed.job, self.submitted)
-
-    @cached_property
-    def _rescales(self) -> bool:
-        """Whether any job has another topology than the first."""
-        return any(layout != self.submitted for layout in self.layouts.values())
+        return not same_width(self.layouts[start.job], self.layouts.get(completed.job, self.jobs.first))
 
     @cached_property
     def lineages(self) -> Lineages:
@@ -217,10 +207,10 @@ class Case:
                 return None
         return self.runs.get((task, attempt))
 
-    @cached_property
+    @property
     def classes(self) -> Mapping[str, str]:
         """The class of each input and node."""
-        return classes(self.workload, self.topology)
+        return self.jobs.classes
 
     @cached_property
     def follows_order(self) -> bool:
@@ -305,6 +295,7 @@ class Case:
             drained=self.drained,
             layouts=self.layouts,
             scale=self.scale if self.retyped else None,
+            jobs=self.jobs if self.jobs.any_absent else None,
         )
 
     @cached_property

@@ -26,6 +26,9 @@ from ..semantics.semantics import Entry, machine
 from ..semantics.timed import TimedMachine, timed_machine
 from ..semantics.user_functions import UserMachine
 from ..semantics.windows import Timer
+from .jobs import Jobs
+
+NOTHING_LACKS: Mapping[int, tuple[str, ...]] = {}
 
 Push = Callable[[Row, int], None]
 """takes a row and its event time"""
@@ -52,7 +55,10 @@ class Expected:
         drained: frozenset[int] = frozenset(),
         layouts: Mapping[int, Topology] | None = None,
         scale: Scale | None = None,
+        jobs: Jobs | None = None,
     ) -> None:
+        """`jobs`: if some of them have other nodes than others."""
+        self._jobs = jobs
         self._layouts = layouts
         self._scale = scale
         self._workload = workload
@@ -77,7 +83,8 @@ class Expected:
     def replay(self) -> Replay:
         """The replay of the applied records."""
         if self._replay is None:
-            self._replay = Replay(self._workload, self._topology, self._lineages, self._layouts, self._scale)
+            senders = self._jobs.senders if self._jobs is not None else None
+            self._replay = Replay(self._workload, self._topology, self._lineages, self._layouts, self._scale, senders)
         return self._replay
 
     def rows(self) -> dict[int, list[Row]]:
@@ -146,7 +153,8 @@ class Expected:
     def _by_positions(self) -> Computation:
         if self._computation is None:
             cuts = [(number, self._lineages.snapshots.positions(number)) for number in self._lineages.end.checkpoints]
-            self._computation = compute(self._workload, cuts, drained=self._drained)
+            lacking = self._lacking([number for number, _ in cuts])
+            self._computation = compute(self._workload, cuts, drained=self._drained, lacking=lacking)
         return self._computation
 
     def _states_by_positions(self, checkpoint: int) -> dict[str, list[Entry]]:
@@ -155,8 +163,22 @@ class Expected:
     def _computed_at(self, checkpoint: int) -> Computation:
         if checkpoint in self._lineages.end.checkpoints:
             return self._by_positions()
-        cut = (checkpoint, self._lineages.snapshots.positions(checkpoint))
-        return compute(self._workload, [cut], rest=False, drained=self._drained)
+        numbers = [checkpoint]
+        if self._jobs is not None:  # what had been processed before depends on the jobs that did it
+            before = self._lineages.of_checkpoint(checkpoint).checkpoints
+            numbers = [*(number for number in before if number < checkpoint), checkpoint]
+        cuts = [(number, self._lineages.snapshots.positions(number)) for number in numbers]
+        return compute(self._workload, cuts, rest=False, drained=self._drained, lacking=self._lacking(numbers))
+
+    def _lacking(self, checkpoints: Iterable[int]) -> dict[int, tuple[str, ...]]:
+        """By epoch, the nodes that the job lacked which processed its records: the one that took the checkpoint, or the
+        last one."""
+        if self._jobs is None:
+            return {}
+        absent = self._jobs.absent
+        found = {number: absent[self._lineages.completed[number].job] for number in checkpoints}
+        tip = self._lineages.starts.get(self._lineages.last_attempt)
+        return {**found, INFINITE: absent[tip.job if tip is not None else min(absent)]}
 
 
 class Computation:
@@ -174,6 +196,7 @@ def compute(
     *,
     rest: bool = True,
     drained: frozenset[int] = frozenset(),
+    lacking: Mapping[int, tuple[str, ...]] = NOTHING_LACKS,
 ) -> Computation:
     """Process the records in the order (epoch, split, offset).
 
@@ -181,7 +204,8 @@ def compute(
     taken; with `rest`, the records beyond the last cut follow with epoch `INFINITE`.
     Within an epoch a window takes its records first, and then receives the
     watermark of the cut: without late data the order of the two makes no
-    difference.  At the cuts in `drained` all input has ended.
+    difference.  At the cuts in `drained` all input has ended.  `lacking`: by epoch, the
+    nodes that the job lacked; rows pass such a node as they are, and what it held is gone.
     """
     found = Computation()
     window = _Windows(workload, strict=not drained)  # records after a drain are late
@@ -192,6 +216,8 @@ def compute(
     arrived: list[Row] = []
     takes = {name: _timeless(each.take) for name, each in machines.items()}
     takes |= {name: _taking(each) for name, each in users.items()} | window.takes()
+    absent: list[str] = []
+    takes |= {name: _if_there(takes[name], name, absent) for names in lacking.values() for name in names}
     push = _pipes(workload, takes, lambda row, _: arrived.append(row))
     times = workload.times()
     splits = [(split, push[source.name], records) for split, source, records in workload.splits()]
@@ -212,13 +238,21 @@ def compute(
         arrived.clear()
         return rows
 
+    def begin(epoch: int) -> None:
+        for name in lacking.get(epoch, ()):
+            if name not in absent:
+                machines[name].load(())
+        absent[:] = lacking.get(epoch, ())
+
     for checkpoint, positions in cuts:
+        begin(checkpoint)
         found.rows[checkpoint] = work_through(positions, to_the_end=checkpoint in drained)
         found.states[checkpoint] = {
             name: window.entries() if name == window.name else machines[name].entries() for name in keyed
         }
         found.timers[checkpoint] = window.timers()
     if rest:
+        begin(INFINITE)
         found.rows[INFINITE] = work_through(ends)
     return found
 
@@ -257,6 +291,11 @@ class _Windows:
 
 def _taking(machine: TimedMachine) -> Take:
     return lambda row, _, time: [out for _, out in machine.take_at(row, time, 0)]
+
+
+def _if_there(take: Take, name: str, absent: Sequence[str]) -> Take:
+    """The `Take` of a node that some job lacks: its rows then go on as they are."""
+    return lambda row, side, time: (row,) if name in absent else take(row, side, time)
 
 
 def _timeless(take: Callable[[Row, int], Iterable[Row]]) -> Take:

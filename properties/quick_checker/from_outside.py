@@ -17,6 +17,7 @@ from functools import cached_property
 import msgspec
 
 from ..model.history import AttemptStarted, CommandIssued, CommandReturned, Commit, Computed, History, JobEnded
+from ..model.upgrade import Upgrade
 from ..model.workload import Row, Topology, Workload, window_of
 from ..reconstruct.lineage import INFINITE
 from ..semantics.classes import FOLLOWING, class_of
@@ -43,8 +44,17 @@ class OutsideView:
 
     @cached_property
     def follows_input(self) -> bool:
-        """Whether the input alone determines the rows, whatever order the run took its records in."""
-        return class_of(self.workload, self._topology) not in FOLLOWING
+        """Whether the input alone determines the rows, whatever order the run took its records in, and whatever job of
+        the run took them."""
+        return class_of(self.workload, self._topology) not in FOLLOWING and not self._is_upgraded
+
+    @property
+    def _is_upgraded(self) -> bool:
+        """Whether jobs of the run make other rows of a record than others."""
+        issued = (entry.upgrade for entry in self._history.journal if isinstance(entry, CommandIssued))
+        upgrades = [one for one in issued if isinstance(one, Upgrade)]
+        changed = any(one.retyped or one.removed or one.added for one in upgrades)
+        return changed or any(node.later for node in self.workload.nodes)
 
     @cached_property
     def commits(self) -> tuple[Commit, ...]:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
-from ..model.upgrade import Upgrade, types_after, uids_after
+from ..model.absent import first_absent
+from ..model.upgrade import Upgrade, absent_after, types_after, uids_after
 from ..model.workload import Topology, Workload
 from .commands import Commands
 
@@ -43,23 +45,36 @@ def layouts(topology: Topology, jobs: Iterable[int], commands: Commands) -> dict
     return found
 
 
+def same_width(one: Topology, other: Topology) -> bool:
+    """Whether the operators that both topologies have are as parallel in the one as in the other."""
+    return all(other.parallelism.get(name, number) == number for name, number in one.parallelism.items())
+
+
+def absent_nodes(workload: Workload, jobs: Iterable[int], commands: Commands) -> dict[int, tuple[str, ...]]:
+    """The nodes of the workload that each job does not have."""
+    return _after_upgrades(jobs, commands, absent_after, first_absent(workload))
+
+
 def uids(jobs: Iterable[int], commands: Commands) -> dict[int, dict[str, str]]:
     """The uids of each job's operators, without those that are the operators' names: the previous job's, and those that
     the resume command gave."""
-    return _after_upgrades(jobs, commands, uids_after)
+    return _after_upgrades(jobs, commands, uids_after, {})
 
 
 def state_types(jobs: Iterable[int], commands: Commands) -> dict[int, dict[str, str]]:
     """The types of the states of each job's sums, without those that are whole: as the uids."""
-    return _after_upgrades(jobs, commands, types_after)
+    return _after_upgrades(jobs, commands, types_after, {})
+
+
+_Had = TypeVar("_Had")
 
 
 def _after_upgrades(
-    jobs: Iterable[int], commands: Commands, after: Callable[[dict[str, str], Upgrade], dict[str, str]]
-) -> dict[int, dict[str, str]]:
+    jobs: Iterable[int], commands: Commands, after: Callable[[_Had, Upgrade], _Had], first: _Had
+) -> dict[int, _Had]:
     """What each job has of the previous one, `after` the upgrade of its resume command if that has one."""
-    found: dict[int, dict[str, str]] = {}
-    now: dict[str, str] = {}
+    found: dict[int, _Had] = {}
+    now = first
     for job in sorted(jobs):
         resume = commands.resume_of(job)
         if resume is not None and isinstance(resume.issued.upgrade, Upgrade):

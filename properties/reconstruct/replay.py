@@ -25,7 +25,7 @@ replay therefore gives the receivers the rows of the later attempt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -57,7 +57,7 @@ from ..semantics.user_functions import is_by_key, user_nodes
 from ..semantics.windows import Emitted, Timer
 from .buffered_rows import batches, waiting
 from .in_flight import records
-from .layouts import owner_of_key
+from .layouts import owner_of_key, same_width
 from .lineage import Lineage
 from .lineages import Lineages
 from .snapshots import decode_state
@@ -102,6 +102,10 @@ Scale = Callable[[str, int], int]
 """from a node and a job to the parts of a whole in which the node's state is kept there"""
 
 
+Senders = Callable[[str, int], Sequence[str]]
+"""from a node, or the sink, and a job to what sends to it there"""
+
+
 class Strange(msgspec.Struct, frozen=True, kw_only=True):
     """A record that was applied although its sender never emitted it (with `again`: emitted it less often)."""
 
@@ -122,9 +126,12 @@ class Replay:
         lineages: Lineages,
         layouts: Mapping[int, Topology] | None = None,
         scale: Scale | None = None,
+        senders: Senders | None = None,
     ) -> None:
         """`topology` is the widest one; `layouts` has the topology of each job, if jobs were rescaled; `scale` says in
-        how many parts of a whole a node keeps its state in a job, if some state was retyped."""
+        how many parts of a whole a node keeps its state in a job, if some state was retyped; `senders` what sends to an
+        operator in a job, if some job lacks nodes."""
+        self._senders = senders
         self._scale: Scale = scale or (lambda node, job: 1)
         self.strange: list[Strange] = []
         self._topology = topology
@@ -311,7 +318,8 @@ class Replay:
     def _is_rescaled(self, run: TaskRun, checkpoint: int) -> bool:
         """Whether a run's job has another topology than the job that took the restored snapshot."""
         taken = self._lineages.completed[checkpoint].job
-        return taken != run.job and self._layouts.get(run.job) != self._layouts.get(taken)
+        now, before = self._layouts.get(run.job), self._layouts.get(taken)
+        return taken != run.job and now is not None and before is not None and not same_width(now, before)
 
     def _is_of(self, run: TaskRun, key: int | None) -> bool:
         return owner_of_key(key, self._layouts[run.job], run.operator) == run.subtask
@@ -347,8 +355,12 @@ class Replay:
         """For one of a run's inputs: (replay of the sender, side, whether the edge is a rebalance)."""
         task = channel.partition(">")[0]
         operator = task.rpartition("-")[0]
-        is_rebalanced = rebalances(self._topology, operator, run.operator)
-        return self.stream(task, run.attempt), self._feeds[run.operator].index(operator), is_rebalanced
+        senders: Sequence[str] = self._feeds[run.operator]
+        topology = self._topology
+        if self._senders is not None:
+            senders, topology = self._senders(run.operator, run.job), self._layouts[run.job]
+        is_rebalanced = rebalances(topology, operator, run.operator)
+        return self.stream(task, run.attempt), senders.index(operator), is_rebalanced
 
 
 class _Sender:

@@ -58,7 +58,8 @@ class Snapshots:
         finished: set[str] = set()
         if began is not None:
             going_on = {_operator(task) for task in self.completed[began].handles}
-            finished = {_operator(task) for task in tasks} - going_on
+            had_finished = {_operator(task) for task in self.completed[began].finished} - going_on
+            finished = {_operator(task) for task in tasks} & had_finished
         found = {task: self._last_stored(task, completed) for task in tasks if _operator(task) not in finished}
         inherited = self.stored(began).items() if began is not None else ()
         return found | {task: entry for task, entry in inherited if _operator(task) in finished}

@@ -39,6 +39,9 @@ from ..model.workload import (
 )
 from .event_time import is_late_free
 
+GRADES = "MSHW"
+"""The classes, the worst last."""
+
 FOLLOWING = ("H", "W")
 """The classes whose rows follow the records that a run applied."""
 
@@ -74,7 +77,7 @@ def classes(workload: Workload, topology: Topology) -> dict[str, str]:
             own = "H"
         elif is_ordered(node.operator):
             own = "S" if streams[node.name].in_order else "H"
-        found[node.name] = max([own, *(found[name] for name in node.inputs)], key="MSHW".index)
+        found[node.name] = max([own, *(found[name] for name in node.inputs)], key=GRADES.index)
     return found
 
 

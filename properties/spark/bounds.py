@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ..model.absent import without
 from ..model.workload import Count, FlatMap, Join, Map, Rules, Sliding, Sum, Window, Workload
 from .tables import OracleJob
 
@@ -43,7 +44,9 @@ def problem(job: OracleJob) -> str:
     if any(len(cut.positions) != splits for cut in job.cuts):
         return f"a cut does not have one position for each of the {splits} splits"
     lineages = {name: [one.lineage for one in taken] for name, taken in job.applies.items()}
-    return beyond_64_bits(job.workload, lineages, {name: max(scales) for name, scales in job.scales.items()})
+    scales = {name: max(scales) for name, scales in job.scales.items()}
+    found = (beyond_64_bits(without(job.workload, period.absent), lineages, scales) for period in job.periods)
+    return next(filter(None, found), "")
 
 
 def beyond_64_bits(

@@ -27,7 +27,13 @@ def version() -> str:
 
 def key_of(job: OracleJob, meanings: Mapping[str, Meaning]) -> str:
     """The name of a job's question: a digest of exactly those values that determine the answer."""
-    followed = (sorted(job.applies.items()), sorted(job.advances.items()), job.tip, sorted(job.scales.items()))
+    followed = (
+        sorted(job.applies.items()),
+        sorted(job.advances.items()),
+        job.tip,
+        sorted(job.scales.items()),
+        job.periods,
+    )
     question = (version(), sorted(meanings.items()), job.workload, job.cuts, *followed)
     return hashlib.sha256(msgspec.msgpack.encode(question)).hexdigest()
 

@@ -232,7 +232,7 @@ def _collected(batch: Batch, rows: pa.Table, states: pa.Table) -> list[Expected]
         found[jobs[stream]][0].append((epoch, row))
     columns = ("at", "epoch", "until", "tag2", "key", "value", "tag")
     for stream, first, until, *entry in zip(*(states[name].to_pylist() for name in columns), strict=True):
-        end = len(batch.jobs[jobs[stream]].cuts) if until is None else until
+        end = batch.streams[stream].end if until is None else until
         held = Held(node=batch.streams[stream].name, entry=tuple(entry), first=first, end=end)
         scales = batch.jobs[jobs[stream]].scales.get(held.node)
         found[jobs[stream]][1].extend([held] if scales is None else _scaled(held, scales))

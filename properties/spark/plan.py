@@ -55,7 +55,11 @@ class Plan:
 
     def round(self) -> str:
         """The rows that the keyed nodes of one depth emit, and the state that they hold."""
-        rows = f"({self.applied((*_READER, 'lane', 'scale'), 'or not traced')})" if self.traced else self.rows_view
+        rows = (
+            f"({self.applied((*_READER, 'keeps', 'lane', 'scale'), 'or not traced')})"
+            if self.traced
+            else self.rows_view
+        )
         return self.counted(self.steps(self.emitted(self.window(rows)), "then"))
 
     def windowed(self) -> str:
@@ -94,14 +98,16 @@ class Plan:
         return f"struct({', '.join(f'{columns.get(name, name)} as {name}' for name in self.row)})"
 
     def records(self) -> str:
-        """Each record of each split; its epoch is the first cut whose position lies above it."""
+        """Each record of each split, in each period; its epoch is the first cut whose position lies above it, and NULL
+        if it is of another period."""
+        epoch = "cast(nullif(array_position(transform(cuts, cut -> cut > ordinal), true), 0) - 1 as int)"
         columns = {
             "what": "0",
             "key": "record.keys",
             "value": "record.values",
             "tag": "record.tags",
             "tag2": "0L",
-            "epoch": "cast(nullif(array_position(transform(cuts, cut -> cut > ordinal), true), 0) - 1 as int)",
+            "epoch": f"if({epoch} between first and last, {epoch}, null)",
             "until": "cast(null as int)",
             "place": "split << 32 | ordinal",
             "seq": "0L",
@@ -174,7 +180,7 @@ class Plan:
 
     def window(self, rows: str) -> str:
         """The columns that a keyed meaning may read; every frame is a ROWS frame, never a RANGE frame."""
-        key = f"partition by node, {'lineage, lane, ' if self.traced else ''}key order by epoch, place, seq"
+        key = f"partition by keeps, {'lineage, lane, ' if self.traced else ''}key order by epoch, place, seq"
         so_far = f"over ({key} rows between unbounded preceding and current row)"
         whole = f"over ({key} rows between unbounded preceding and unbounded following)"
         learnt = f"collect_list(if(kind = {self.model}, value, null)) {so_far}"

@@ -7,6 +7,7 @@ since other processes judge the cases.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -17,7 +18,7 @@ from ..reconstruct.lineage import INFINITE
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING
 from .senders import Senders
-from .tables import Apply, Cut, OracleJob, QuickResult, StateEntry
+from .tables import Apply, Cut, OracleJob, Period, QuickResult, StateEntry
 from .unasked import Unasked, applied_unasked, nothing_asked, unasked
 from .watermarks import advances_of, by_attempt, watermarks
 
@@ -128,16 +129,18 @@ def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
     found = {cut.name: case.expected.rows_through().get(cut.name, []) for cut in cuts} if rows else {}
     states = {number: _states(case, number, applied=False) for number in asked if number != INFINITE}
     return Question(
-        job=OracleJob(id=name, workload=case.workload, cuts=cuts), quick=QuickResult(rows=found, states=states)
+        job=OracleJob(id=name, workload=case.workload, cuts=cuts, periods=_periods(case, cuts)),
+        quick=QuickResult(rows=found, states=states),
     )
 
 
 def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     cuts = _cuts(case)
     numbers = {cut.name: index for index, cut in enumerate(cuts)}
+    numbers_of = _periods_of_jobs(case, cuts)
     readers = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)] + [SINK]
     senders = Senders(case)
-    applies = {reader: tuple(_applies(case, reader, numbers, senders)) for reader in readers}
+    applies = {reader: tuple(_applies(case, reader, numbers, senders, numbers_of)) for reader in readers}
     window = case.window
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
     job = OracleJob(
@@ -148,13 +151,16 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
         tip=case.lineage.tip,
         advances=advances,
         scales={node: tuple(_scale(case, node, cut.name) for cut in cuts) for node in case.retyped},
+        periods=_periods(case, cuts),
     )
     found = {number: case.expected.rows().get(number, []) for number in _asked(case)} if rows else {}
     states = {number: _states(case, number, applied=True) for number in _asked(case) if number != INFINITE}
     return Question(job=job, quick=QuickResult(rows=found, states=states))
 
 
-def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
+def _applies(
+    case: Case, reader: str, numbers: dict[int, int], senders: Senders, periods: dict[int, int]
+) -> Iterator[Apply]:
     """The applications of a node or the sink, on the lineages of all attempts through which the run's lineage goes."""
     window = case.window
     for attempt in case.lineage.attempts:
@@ -179,18 +185,46 @@ def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders)
                     moment=times[count] + 1 if clocked else None,
                     made_by=made_by if made_by != run.attempt else None,
                     scale=case.scale(reader, run.job) if reader in case.retyped else 1,
+                    period=periods.get(run.job, 0),
                 )
+
+
+def _periods(case: Case, cuts: Sequence[Cut]) -> tuple[Period, ...]:
+    """The periods in which the jobs of these cuts' epochs have the same nodes."""
+    found: list[Period] = []
+    for index, cut in enumerate(cuts):
+        absent = case.jobs.absent.get(_job_of(case, cut.name), ())
+        if not found or found[-1].absent != absent:
+            found.append(Period(first=index, absent=absent))
+    return tuple(found)
+
+
+def _periods_of_jobs(case: Case, cuts: Sequence[Cut]) -> dict[int, int]:
+    """By job that processed the records of some epoch, the number of its period."""
+    firsts = [period.first for period in _periods(case, cuts)]
+    return {_job_of(case, cut.name): bisect_right(firsts, index) - 1 for index, cut in enumerate(cuts)}
+
+
+def _job_of(case: Case, cut: int) -> int:
+    """The job that processed the records of an epoch: it took the checkpoint, or it is the last one."""
+    completed = case.lineages.completed.get(cut)
+    if completed is not None:
+        return completed.job
+    start = case.lineages.starts.get(case.lineages.last_attempt)
+    return start.job if start is not None else 1
 
 
 def _scale(case: Case, node: str, cut: int) -> int:
     """In how many parts of a whole a sum's state is at a cut: of the job that took the checkpoint, or of the last."""
     completed = case.lineages.completed.get(cut)
-    job = completed.job if completed is not None else max(case.state_types)
+    job = completed.job if completed is not None else max(case.jobs.state_types)
     return case.scale(node, job)
 
 
 def _off_lineage(case: Case, name: str, number: int) -> Question:
-    job = OracleJob(id=f"{name}, checkpoint {number}", workload=case.workload, cuts=(_cut(case, number),))
+    before = case.lineages.of_checkpoint(number).checkpoints if case.jobs.any_absent else ()
+    cuts = tuple(_cut(case, one) for one in (*(one for one in before if one < number), number))
+    job = OracleJob(id=f"{name}, checkpoint {number}", workload=case.workload, cuts=cuts, periods=_periods(case, cuts))
     return Question(job=job, quick=QuickResult(states={number: _states(case, number, applied=False)}))
 
 
@@ -205,7 +239,7 @@ def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEn
 def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
     """Whether a checkpoint has each subtask's snapshot: a broken engine may complete one that has not."""
     taken = case.states(number)
-    wide = case.layouts[case.lineages.completed[number].job].parallelism[node]
+    wide = case.layouts[case.lineages.completed[number].job].parallelism.get(node, 0)
     return all(f"{node}-{subtask}" in taken for subtask in range(wide))
 
 

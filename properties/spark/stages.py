@@ -7,7 +7,8 @@ row that they emit goes through the stateless operators that follow.
 
 A *stream* is the output of an input or a keyed node after the stateless operators
 that follow.  Every row has the number of its stream, which says where the row comes
-from and which keyed node, if any, reads it.
+from and which keyed node, if any, reads it.  Where nodes are added to a job or removed
+from it, each period in which it has the same nodes has streams of its own.
 """
 
 from __future__ import annotations
@@ -18,15 +19,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..model.absent import without
 from ..model.workload import SINK, STATEFUL, Node, User, Window, Workload, inputs_of, window_of
 from .operators import kind_of, parameters_of
 from .tables import OracleJob
-
-
-def sink_number(job: int) -> int:
-    """The number of a job's sink as a reader; a node has the number of its stream."""
-    return -1 - job
-
 
 Step = tuple[int, int | None, int | None, int | None]
 """A stateless operator: its kind's number and its parameters."""
@@ -35,10 +31,17 @@ STEP = pa.struct([("kind", pa.int32()), ("p1", pa.int64()), ("p2", pa.int64()), 
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of the input or keyed node `name` of a job, and its reader."""
+    """The output of the input or keyed node `name` of a job in one period, and its reader there."""
 
     job: int
     name: str
+    period: int
+    first: int
+    """the index of the first cut of the period"""
+    last: int
+    """the index of the last one"""
+    end: int
+    """the index of the first cut at which the node is gone, or else the number of cuts"""
     steps: tuple[Step, ...]
     """the stateless operators that follow"""
     window: Node | None
@@ -46,13 +49,15 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     function: str | None
     """the name of the reader's user function, if it has one"""
     reader: int | None
-    """the stream of the keyed node that reads this one; None for the sink"""
+    """the stream of the keyed node that reads this one, in the same period; None for the sink"""
+    keeps: int | None
+    """the reader's stream in the first of those periods, one behind the other, through which it keeps its state"""
     kind: int | None
     """the number of the reader's kind; None for a user function"""
     side: int | None
     """the number of this stream among the reader's inputs"""
     depth: int
-    """how many keyed nodes are on the longest path up to and including the reader; 0 for the sink"""
+    """how many keyed nodes, of all periods, are on the longest path up to and including the reader; 0 for the sink"""
     traced: bool
     """whether the reader takes its rows according to the lineage's apply events"""
 
@@ -61,21 +66,30 @@ def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stre
     """The streams of a batch, in the order of their numbers."""
     streams: list[Stream] = []
     for number, job in enumerate(jobs):
-        depths = _depths(job.workload)
-        keyed = [node.name for node in job.workload.nodes if isinstance(node.operator, STATEFUL)]
-        names = [source.name for source in job.workload.inputs] + keyed
-        numbers = {name: len(streams) + index for index, name in enumerate(names)}
-        readers = {name: (node, side) for node in job.workload.nodes for side, name in enumerate(node.inputs)}
-        for name in names:
+        every = [without(job.workload, period.absent) for period in job.periods]
+        names = [_makers(workload) for workload in every]
+        places = [(name, period) for period, there in enumerate(names) for name in there]
+        numbers = {place: len(streams) + index for index, place in enumerate(places)}
+        depths = _depths(job.workload)  # a node takes the rows of all periods at once
+        begins = [period.first for period in job.periods] + [len(job.cuts)]
+        for name, period in places:
+            workload = every[period]
+            readers = {name: (node, side) for node in workload.nodes for side, name in enumerate(node.inputs)}
             steps, reader, side = _follow(name, readers, kinds)
+            behind = next((one for one in range(period, len(every)) if name not in names[one]), len(every))
             streams.append(
                 Stream(
                     job=number,
                     name=name,
+                    period=period,
+                    first=begins[period],
+                    last=begins[period + 1] - 1,
+                    end=begins[behind],
                     steps=steps,
                     window=reader if reader and isinstance(reader.operator, Window) else None,
                     function=reader.operator.function if reader and isinstance(reader.operator, User) else None,
-                    reader=numbers[reader.name] if reader else None,
+                    reader=numbers[reader.name, period] if reader else None,
+                    keeps=numbers[reader.name, _since(reader.name, period, names)] if reader else None,
                     kind=kinds.get(kind_of(reader.operator)) if reader else None,
                     side=side if reader else None,
                     depth=depths[reader.name] if reader else 0,
@@ -83,6 +97,19 @@ def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stre
                 )
             )
     return streams
+
+
+def _makers(workload: Workload) -> list[str]:
+    """The inputs and keyed nodes."""
+    keyed = [node.name for node in workload.nodes if isinstance(node.operator, STATEFUL)]
+    return [source.name for source in workload.inputs] + keyed
+
+
+def _since(name: str, period: int, names: Sequence[Sequence[str]]) -> int:
+    """The first period from which on, up to this one, a node is there."""
+    while period and name in names[period - 1]:
+        period -= 1
+    return period
 
 
 def _depths(workload: Workload) -> dict[str, int]:
@@ -112,7 +139,10 @@ class Batch:
     def __init__(self, jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> None:
         self.jobs = jobs
         self.streams = streams_of(jobs, kinds)
-        self._numbers = {(stream.job, stream.name): number for number, stream in enumerate(self.streams)}
+        self._numbers = {(stream.job, stream.period, stream.name): number for number, stream in enumerate(self.streams)}
+        sinks = dict.fromkeys((stream.job, stream.period) for stream in self.streams)
+        self._sinks = {sink: -1 - number for number, sink in enumerate(sinks)}
+        """by job and period, the number of the sink as a reader; a node has the number of its stream"""
         self.traced = any(job.applies for job in jobs)
         self.rounds = max((stream.depth for stream in self.streams), default=0)
         self._depths = pa.array([stream.depth for stream in self.streams], pa.int32())
@@ -121,6 +151,7 @@ class Batch:
             "kind": pa.array([stream.kind for stream in self.streams], pa.int32()),
             "side": pa.array([stream.side for stream in self.streams], pa.int32()),
             "node": pa.array([stream.reader for stream in self.streams], pa.int32()),
+            "keeps": pa.array([stream.keeps for stream in self.streams], pa.int32()),
             "traced": pa.array([stream.traced for stream in self.streams], pa.bool_()),
         }
 
@@ -134,7 +165,7 @@ class Batch:
         }
 
     def records(self) -> pa.Table:
-        """One row for each split: its stream, number, records, and the cuts' positions in it."""
+        """One row for each split and period: its stream, number, records, and the cuts' positions in it."""
         keys: list[int | None] = []
         values: list[int | None] = []
         tags: list[int] = []
@@ -147,7 +178,8 @@ class Batch:
         ends, cut_ends = [0], [0]
         streams: list[int] = []
         splits: list[int] = []
-        for number, job in enumerate(self.jobs):
+        periods = [(number, job, period) for number, job in enumerate(self.jobs) for period in range(len(job.periods))]
+        for number, job, period in periods:
             timed = job.workload.times()
             window = window_of(job.workload)
             before = [source.name for source in inputs_of(job.workload, window.name)] if window else []
@@ -157,14 +189,15 @@ class Batch:
                     values.append(value)
                     tags.append(tag)
                 times.extend(timed.get(split) or [None] * len(records))
-                windows.append(self._numbers[number, window.name] if window and source.name in before else None)
+                read = window is not None and source.name in before
+                windows.append(self._numbers[number, period, window.name] if window and read else None)
                 delays.append(source.delay)
                 bounded.append(source.bounded)
                 drained.extend(cut.drained for cut in job.cuts)
                 cuts.extend(cut.positions[split] for cut in job.cuts)
                 ends.append(len(tags))
                 cut_ends.append(len(cuts))
-                streams.append(self._numbers[number, source.name])
+                streams.append(self._numbers[number, period, source.name])
                 splits.append(split)
         at = pa.array(streams, pa.int32())
         return pa.table(
@@ -181,22 +214,24 @@ class Batch:
                 "bounded": pa.array(bounded, pa.bool_()),
                 "drained": _lists(cut_ends, pa.array(drained, pa.bool_())),
                 "steps": self._steps.take(at),
+                "first": pa.array([self.streams[one].first for one in streams], pa.int32()),
+                "last": pa.array([self.streams[one].last for one in streams], pa.int32()),
             }
         )
 
-    def traced_readers(self) -> Iterator[tuple[int, str, OracleJob]]:
-        """(number, name, job) of the nodes and sinks that take their rows according to apply events."""
+    def traced_readers(self) -> Iterator[tuple[int, str, OracleJob, int]]:
+        """(number, name, job, period) of the nodes and sinks that take their rows according to apply events."""
         for number, stream in enumerate(self.streams):
             if stream.name in self.jobs[stream.job].applies:
-                yield number, stream.name, self.jobs[stream.job]
-        for number, job in enumerate(self.jobs):
-            if SINK in job.applies:
-                yield sink_number(number), SINK, job
+                yield number, stream.name, self.jobs[stream.job], stream.period
+        for (job, period), number in self._sinks.items():
+            if SINK in self.jobs[job].applies:
+                yield number, SINK, self.jobs[job], period
 
     def at_sinks(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         """(the rows for sinks whose applications are given, each with its sink; the other rows)."""
         traced = [SINK in self.jobs[stream.job].applies for stream in self.streams]
-        sinks = pa.array([sink_number(stream.job) for stream in self.streams], pa.int32())
+        sinks = pa.array([self._sinks[stream.job, stream.period] for stream in self.streams], pa.int32())
         at = rows["at"].combine_chunks()
         now = pa.array(traced, pa.bool_()).take(at)
         return rows.filter(now).append_column("node", sinks.take(at.filter(now))), rows.filter(pc.invert(now))
@@ -288,10 +323,12 @@ ADVANCE = {
 def applies_table(batch: Batch) -> pa.Table:
     """One row for each application of a job."""
     columns: tuple[list[int | bool | None], ...] = tuple([] for _ in APPLY)
-    for number, name, job in batch.traced_readers():
+    for number, name, job, there in batch.traced_readers():
         seen: dict[tuple[int, int, int, int], int] = {}
         for place, one in enumerate(job.applies[name]):
-            origin, epoch, attempt, lineage, lane, watermark, moment, made_by, scale = one
+            origin, epoch, attempt, lineage, lane, watermark, moment, made_by, scale, period = one
+            if period != there:
+                continue
             maker = attempt if made_by is None else made_by
             nth = seen[lineage, maker, lane, origin] = seen.get((lineage, maker, lane, origin), 0) + 1
             row = (
@@ -319,7 +356,7 @@ def advances_table(batch: Batch) -> pa.Table:
     """One row for each advance of a window's watermark."""
     rows = [
         (number, one.lane, one.lineage, one.attempt, one.place, one.before, one.time, one.epoch)
-        for number, name, job in batch.traced_readers()
+        for number, name, job, _ in batch.traced_readers()
         for one in job.advances.get(name, ())
     ]
     columns = zip(*rows, strict=True) if rows else [() for _ in ADVANCE]

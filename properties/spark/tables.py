@@ -40,6 +40,8 @@ class Apply(NamedTuple):
     """the attempt that made the row, if it is not the one that took it: the row was in flight at a checkpoint"""
     scale: int = 1
     """in how many parts of a whole a sum emits what it makes of the record"""
+    period: int = 0
+    """of `OracleJob.periods`, in which the record was taken"""
 
 
 class Advance(NamedTuple):
@@ -71,6 +73,15 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """whether a user's drain ended all input at this cut"""
 
 
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    """Epochs, one behind the other, in which the job has the same nodes."""
+
+    first: int
+    """the index of the first epoch's cut; the period lasts until the next one begins"""
+    absent: tuple[str, ...]
+    """the nodes of the workload that the job lacks: their rows go on as they are"""
+
+
 class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
     """One scenario's question: which rows and which state are expected?
 
@@ -91,6 +102,8 @@ class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
     advances: dict[str, tuple[Advance, ...]] = {}
     scales: dict[str, tuple[int, ...]] = {}
     """by sum whose state is retyped in a later job: by cut, in how many parts of a whole its state is"""
+    periods: tuple[Period, ...] = (Period(first=0, absent=()),)
+    """A node that is absent for a period has no state at its cuts, and begins the next period without any."""
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

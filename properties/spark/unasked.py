@@ -101,7 +101,8 @@ def nothing_asked(case: Case) -> str:
     """Why there is no question about a case at all; empty if there may be one."""
     if case.workload.query:
         return GIVEN
-    if beyond_64_bits(case.workload, scales={name: max(SCALES.values()) for name in case.retyped}):
+    scales = {name: max(SCALES.values()) for name in case.retyped}
+    if any(beyond_64_bits(one, scales=scales) for one in case.jobs.workloads):
         return TOO_LARGE
     if case.is_black_box:
         return "" if case.from_outside.follows_input else UNSEEN
@@ -179,9 +180,7 @@ def _is_rescaled(case: Case) -> bool:
     A window's new subtask takes its watermark from several old subtasks.  A new subtask takes
     its copy of broadcast state from one old subtask.  The oracle's questions have neither.
     """
-    layouts = list(case.layouts.values())
-    by_subtask = case.window is not None or bool(with_rules(case.workload))
-    return by_subtask and any(layout != layouts[0] for layout in layouts)
+    return case.jobs.rescale and (case.window is not None or bool(with_rules(case.workload)))
 
 
 def unasked(case: Case, rows: Sequence[int], states: Sequence[tuple[int, str]]) -> Unasked:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from ..core.decisions.checkpointing import RestoreChoice
 from ..core.decisions.upgrading import Upgrading
 from ..core.job.topology import JobGraph
-from ..core.vocabulary.causes import AnyIncompatible, StateMissing
+from ..core.vocabulary.causes import AnyIncompatible, OperatorsRemoved, StateMissing
 from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import TaskId, operator_of
 from ..core.vocabulary.upgrades import TOTAL, WHOLE, StateMapping
 from .registry import Defect
 
@@ -61,6 +64,97 @@ class NeverConverted(Upgrading):
         return False
 
 
+class DropsUnasked(Upgrading):
+    """P45: the state of an operator that the job no longer has is dropped, and nobody has allowed it."""
+
+    def refusal(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> AnyIncompatible | None:
+        reason = super().refusal(graph, restores, mapping)
+        if not isinstance(reason, OperatorsRemoved):
+            return reason
+        self.reached = True
+        return super().refusal(graph, restores, _dropping(mapping))
+
+    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+        return super().adopted(graph, restores, _dropping(mapping))
+
+
+class HandedOnByPosition(Upgrading):
+    """P46: states are found by the position of their operators: a new one takes the state of one that is gone."""
+
+    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+        there = restores.parallelism
+        gone = [name for name in there if name not in graph.parallelism and name not in restores.stateless]
+        new = [name for name in graph.parallelism if name not in there and name not in graph.stateless]
+        self.reached = self.reached or bool(gone and new)
+        return super().adopted(graph, _renamed(restores, dict(zip(gone, new, strict=False))), mapping)
+
+
+class RemembersWhatItDropped(Upgrading):
+    """P47: the state of an operator that was removed comes back with the operator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._dropped: dict[str, CompletedSnapshot] = {}
+
+    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+        there = restores.parallelism
+        self._dropped.update({name: restores for name in there if name not in graph.parallelism})
+        back = [name for name in graph.begins_empty if name not in there and name in self._dropped]
+        adopted = super().adopted(graph, restores, mapping)
+        for name in back:
+            self.reached = True
+            adopted = _with_states_of(adopted, self._dropped[name], name)
+        return adopted
+
+
+class BeginsWithItsNeighbours(Upgrading):
+    """P48: a new operator begins with the state of the keyed operator next to it."""
+
+    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+        adopted = super().adopted(graph, restores, mapping)
+        keyed = [spec.name for spec in graph.operators if spec.role == "operator" and spec.keeps_state]
+        for name in [one for one in graph.begins_empty if one in keyed and one not in restores.parallelism]:
+            beside = [other for other in keyed if other in restores.parallelism and other in adopted.parallelism]
+            if beside:
+                self.reached = True
+                twin = _renamed(restores, {beside[0]: name})
+                adopted = _with_states_of(adopted, twin, name)
+        return adopted
+
+
+def _dropping(mapping: StateMapping) -> StateMapping:
+    return msgspec.structs.replace(mapping, allow_non_restored_state=True)
+
+
+def _renamed(restores: CompletedSnapshot, names: Mapping[str, str]) -> CompletedSnapshot:
+    """The snapshot with the states of some operators under the names of others."""
+
+    def task(old: TaskId) -> TaskId:
+        name = operator_of(old)
+        return TaskId(f"{names[name]}{old[len(name) :]}") if name in names else old
+
+    return msgspec.structs.replace(
+        restores,
+        handles={task(one): handle for one, handle in restores.handles.items()},
+        states={task(one): state for one, state in restores.states.items()},
+        files={task(one): files for one, files in restores.files.items()},
+        finished=tuple(task(one) for one in restores.finished),
+        parallelism={names.get(name, name): number for name, number in restores.parallelism.items()},
+    )
+
+
+def _with_states_of(restores: CompletedSnapshot, other: CompletedSnapshot, name: str) -> CompletedSnapshot:
+    """The snapshot with the states that another has of an operator."""
+    handles = {task: handle for task, handle in other.handles.items() if operator_of(task) == name}
+    return msgspec.structs.replace(
+        restores,
+        handles={**restores.handles, **handles},
+        states={**restores.states, **{task: one for task, one in other.states.items() if task in handles}},
+        files={**restores.files, **{task: files for task, files in other.files.items() if task in handles}},
+        parallelism={**restores.parallelism, name: other.parallelism[name]},
+    )
+
+
 class BeginsEmpty(RestoreChoice):
     """P41: an operator of which the snapshot holds no state begins without one."""
 
@@ -104,5 +198,33 @@ DEFECTS = (
         title="a state of the old type is taken for one of the new type",
         invariant="restored-state",
         replacements=lambda: {"upgrading": NeverConverted()},
+    ),
+    Defect(
+        id="P45",
+        upstream="FLIP-47 (upgrade)",
+        title="the state of an operator that was removed is dropped, and nobody has allowed it",
+        invariant="restored-state",
+        replacements=lambda: {"upgrading": DropsUnasked()},
+    ),
+    Defect(
+        id="P46",
+        upstream="FLIP-47 (upgrade)",
+        title="a new operator takes the state of a removed one, whose position it has",
+        invariant="restored-state",
+        replacements=lambda: {"upgrading": HandedOnByPosition()},
+    ),
+    Defect(
+        id="P47",
+        upstream="FLIP-47 (upgrade)",
+        title="the state of a removed operator is restored when the operator is added again",
+        invariant="restored-state",
+        replacements=lambda: {"upgrading": RemembersWhatItDropped()},
+    ),
+    Defect(
+        id="P48",
+        upstream="FLIP-47 (upgrade)",
+        title="a new operator begins with the state of another one",
+        invariant="restored-state",
+        replacements=lambda: {"upgrading": BeginsWithItsNeighbours()},
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Protocol, get_args
 
 from ..core.job.config import Config
@@ -23,7 +24,7 @@ from ..core.vocabulary.effects import (
     Sweep,
     Transact,
 )
-from ..core.vocabulary.events import CompletedSnapshot, Event, TimerFired
+from ..core.vocabulary.events import CompletedSnapshot, DeleteFailed, Event, TimerFired
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.stages import Stage
 from ..core.vocabulary.status_changes import (
@@ -111,11 +112,16 @@ class CoordinatorRunner:
         self.name = TaskId("coordinator")
         self.attempt: AttemptId | None = None
         self._clear_at = 0
+        self._waiting: list[Event | list[Effect]] = []
+        """what has to wait until a record is deleted"""
         self._timers = MachineTimers(world.loop, self._due)
 
     def feed(self, event: Event) -> None:
         """Feed an event to the machine; an exception there ends this coordinator."""
         if not self.alive:
+            return
+        if self.world.records.holds_up(self):
+            self._waiting.append(event)
             return
         try:
             effects = self.machine.step(event)
@@ -129,14 +135,27 @@ class CoordinatorRunner:
         self.feed(event)
 
     def perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
+        records = self.world.records
+        for number, effect in enumerate(effects):
             if not self.alive:
+                return
+            if records.holds_up(self):
+                self._waiting.append(effects[number:])
                 return
             kind = type(effect)
             if kind is SendToTask:
                 self.world.control.to_task(effect.task, effect.message)  # type: ignore[attr-defined]
             else:
                 self.handlers[kind](self, effect)
+
+    def retry(self, failed: DeleteFailed) -> None:
+        self.feed(failed)
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if isinstance(one, list):
+                self.perform(one)
+            else:
+                self.feed(one)
 
     def later(self, cost: int, action: Callable[[CoordinatorRunner, Any], None], what: object) -> None:
         """Make a durable write when those before it are done; drop it if the coordinator is dead by then."""
@@ -168,7 +187,9 @@ class CoordinatorRunner:
         **dict.fromkeys(get_args(AnyStatusChange), _status_changed),
         Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request, 0),
         Return: lambda self, effect: self.world.command_returned(effect),
-        EndJob: lambda self, effect: self.world.job_ended(effect),
+        EndJob: lambda self, effect: self.world.records.when_all_is_deleted(
+            self, partial(self.world.job_ended, effect)
+        ),
     }
     """The effects, except `SendToTask`."""
 

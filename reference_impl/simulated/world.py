@@ -521,7 +521,7 @@ class World:
             self._notified_by = self.loop.now + 4 * self.settings.control_latency_us
         if not all(one.alive for one in self._latest.values()):
             self.freezing = False
-        elif self.loop.now < self._notified_by or self.sessions.has_sent:
+        elif self.loop.now < self._notified_by or self.sessions.has_sent or self.records.is_deleting:
             self.loop.after(200, self._freeze)
         elif self.phase == "running":
             self.freezing = self.loop.stopped = self._clearing.is_done

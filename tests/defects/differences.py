@@ -152,6 +152,10 @@ SIMULATED = {
     "P42": "job failed",
     "P43": "loaded state differs",
     "P44": "loaded state differs",
+    "P45": "begun though it does not fit",
+    "P46": "loaded state differs",
+    "P47": "loaded state differs",
+    "P48": "loaded state differs",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
@@ -160,7 +164,6 @@ misses it."""
 NOT_ON_PROCESSES = (
     "G02",
     "G13",
-    "G18",
     "H08",
     "H09",
     "H10",
@@ -170,7 +173,6 @@ NOT_ON_PROCESSES = (
     "P28",
     "P29",
     "P30",
-    "P31",
     "P34",
 )
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""

@@ -66,6 +66,16 @@ def test_a_job_that_fails_on_an_abandoned_snapshot_is_accused_of_nothing() -> No
     assert "transaction job-1/sink-0/1-2 has been aborted" in progress.detail
 
 
+def test_a_job_whose_timeout_is_too_short_for_its_load_is_accused_of_nothing() -> None:
+    """It has no fault, and tolerates one failed checkpoint: each of its attempts fails with the second one."""
+    result = result_of("timed_out/a-timeout-too-short-for-the-load")
+    assert result.judgement.violated == {}
+    assert not any(isinstance(entry, FaultFired) for entry in result.history.journal)
+    progress = result.judgement.verdicts["progress"]
+    assert isinstance(progress, Unknown)
+    assert "8 restarts are used up" in progress.detail
+
+
 def test_an_older_checkpoint_completes_after_a_newer_one_was_given_up() -> None:
     history = result_of("counting-beside-an-abort").history
     assert [one.checkpoint for one in history.completed][:2] == [1, 3]

@@ -12,6 +12,7 @@ import msgspec
 
 from ....faults.plan import COMMON_KINDS, AnyTrigger, AtPoint, AtRest, AtTime
 from ....properties.model.upgrade import Upgrade
+from ....properties.model.workload import KEYED
 from ...scenario.actions import ACTIONS, KIND_OF, NONE
 from ...scenario.checks import CLAIM_MODES
 from ...scenario.forecast import Forecast
@@ -25,8 +26,10 @@ from ...scenario.model import (
     MoveSnapshot,
     Resume,
     Savepoint,
+    Scenario,
     StopWithSavepoint,
 )
+from ...scenario.upgrades import CHANGEABLE, changeable, upgrade_problems
 from ...search.coverage import MODES
 from ...search.snapshot_targets import KEYED_NAMES, possible_snapshot_targets
 from ...subject.abilities import OPERATORS, usable
@@ -44,6 +47,7 @@ _SEQUENCES: tuple[tuple[str, ...], ...] = (
     ("cancel", "resume no-claim"),
     ("stop", "resume upgraded"),
     ("move-snapshot", "stop", "fork"),
+    ("stop", "resume changed"),
 )
 _KNOWN = {NONE, *(action for actions in _SEQUENCES for action in actions)}
 SEQUENCES: tuple[tuple[str, ...], ...] = (*_SEQUENCES, *((action,) for action in ACTIONS if action not in _KNOWN))
@@ -92,13 +96,39 @@ def _with_checkpoints(capabilities: Capabilities) -> list[str]:
     ]
 
 
-def with_state_by_key(recipe: Recipe) -> Recipe:
-    """The recipe with operators alone that keep state by key, as far as the subject has any."""
+def with_state_by_key(recipe: Recipe, use: SnapshotUse) -> Recipe:
+    """The recipe with operators alone that keep state by key, as far as the subject has any; if the use removes one,
+    such as can be removed."""
     known = OPERATORS if recipe.operators is None else recipe.operators
-    kept = frozenset(name for name in known if name.partition(":")[0] in KEYED_NAMES)
+    names = REMOVABLE if changes_operators(use) else KEYED_NAMES
+    kept = frozenset(name for name in known if name.partition(":")[0] in names and not name.endswith(":signed"))
+    if changes_operators(use):
+        recipe = msgspec.structs.replace(recipe, clocked_percent=0, batches_percent=0, retractions_percent=0)
     return msgspec.structs.replace(
         recipe, shapes=("chain",), operators=kept or recipe.operators, tallies_percent=0, least_operators=1
     )
+
+
+REMOVABLE: frozenset[str] = frozenset(str(kind.__struct_config__.tag) for kind in CHANGEABLE if issubclass(kind, KEYED))
+"""the operators that keep state by key and can be removed from a job"""
+
+
+def changes_operators(use: SnapshotUse) -> bool:
+    return "resume changed" in use.actions
+
+
+def without_one(scenario: Scenario) -> Scenario:
+    """The scenario, with the last operator removed by the resume from the savepoint, if it can be."""
+    removable = changeable(scenario)[-1:]
+    if not removable:
+        return scenario
+    upgrade = Upgrade(removed=tuple(removable), allow_non_restored_state=True)
+    commands = tuple(
+        msgspec.structs.replace(one, upgrade=upgrade) if isinstance(one, Resume) and one.snapshot == LAST else one
+        for one in scenario.commands
+    )
+    changed = msgspec.structs.replace(scenario, commands=commands)
+    return scenario if list(upgrade_problems(changed)) else changed
 
 
 def settings_of(choices: Choices, use: SnapshotUse) -> dict[str, object]:
@@ -143,6 +173,8 @@ def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, 
                 name = choices.pick(target.layout.operators or target.layout.tasks).rpartition("-")[0]
                 uid = f"{name}-as-2"
                 return Resume(trigger=again, snapshot=LAST, upgrade=Upgrade(renamed={name: uid}, moves={name: uid}))
+            if which == "changed":  # `without_one` says how
+                return Resume(trigger=again, snapshot=LAST)
             if which in CLAIM_MODES:
                 return Resume(trigger=again, claim_mode=which)
             return Resume(trigger=again, snapshot=LAST if which == "named" else which)

@@ -22,7 +22,7 @@ from ...search.coverage import MODES, possible_targets
 from ...subject.abilities import OPERATORS
 from ...subject.port import Capabilities
 from ..stage import ALL_GUARANTEES, ALL_SINKS, Frame
-from .snapshot_uses import snapshot_uses
+from .snapshot_uses import changes_operators, snapshot_uses
 from .target_groups import UPSETTING, Pair, SnapshotUse, TargetGroup, needs_of, room_in, sink_for
 
 T = TypeVar("T")
@@ -39,6 +39,7 @@ _ALL = Capabilities(
     resumes_older=True,
     claims_snapshots=True,
     upgrades=True,
+    changes_operators=True,
 )
 
 
@@ -105,8 +106,9 @@ def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, l
             groups.setdefault(key, []).append(pair)
     for use, alignment, ending, pairs in snapshot_uses(capabilities):
         guarantee = MODES[alignment][0]
+        known = sinks - {"idempotent"} if changes_operators(use) else sinks
         for pair in pairs:
-            key = (alignment, ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee), use)
+            key = (alignment, ending, sink_for(pair, guarantee, known), needs_of(pair, guarantee), use)
             groups.setdefault(key, []).append(pair)
     return groups
 

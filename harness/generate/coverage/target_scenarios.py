@@ -25,7 +25,7 @@ from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, Stage, stage_of
 from ..workloads.draw_workloads import Recipe, draw_workload
-from .snapshot_uses import commands_of, settings_of, with_state_by_key
+from .snapshot_uses import changes_operators, commands_of, settings_of, with_state_by_key, without_one
 from .target_faults import fault_on_target, lasting, share_of
 from .target_groups import UPSETTING, TargetGroup
 from .target_rounds import group_of, groups_in_a_round
@@ -43,7 +43,8 @@ def every_target(choices: Choices, frame: Frame) -> Scenario:
     company = _company(choices, stage.target, group, end_us)
     faults = tuple(fault_on_target(choices, stage.target, group, pair) for pair in group.pairs)
     commands = _commands(choices, stage.target, group, end_us)
-    return stage.scenario(TARGETS, faults=(*faults, *company)[: max(1, frame.max_faults)], commands=commands)
+    scenario = stage.scenario(TARGETS, faults=(*faults, *company)[: max(1, frame.max_faults)], commands=commands)
+    return without_one(scenario) if group.use is not None and changes_operators(group.use) else scenario
 
 
 def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
@@ -80,7 +81,7 @@ def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
     if any(point in DELETION_POINTS for point, _ in group.pairs):  # each checkpoint takes the place of another
         settings["retained_checkpoints"] = 1
     if group.use is not None:
-        recipe = with_state_by_key(recipe)
+        recipe = with_state_by_key(recipe, group.use)
         settings |= settings_of(choices, group.use)
     own = (_cut_short(draw_workload(choices, recipe)), None) if group.apart and frame.workload is None else None
     return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), group)

@@ -35,13 +35,13 @@ def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: boo
     found: list[AnyFault] = []
     target: Forecast | None = None
     for number, command in enumerate(scenario.commands):
-        percent = _percent(command, real_time)
+        percent = _percent(command, scenario, real_time)
         if not percent or not choices.percent(percent):
             continue
         target = target or forecast(scenario.workload, scenario.topology, scenario.engine)
         if isinstance(command, Cancel):
             found.append(_amid_cancel(choices, scenario, target, number, real_time))
-        elif is_refused(command):
+        elif is_refused(command, scenario.workload):
             found.extend(_amid_refusal(choices, scenario, number))
         else:
             found.append(_amid_resume(choices, scenario, number))
@@ -49,8 +49,8 @@ def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: boo
     return msgspec.structs.replace(scenario, faults=faults[: max(most, len(scenario.faults))])
 
 
-def _percent(command: AnyCommand, real_time: bool) -> int:
-    if is_refused(command):
+def _percent(command: AnyCommand, scenario: Scenario, real_time: bool) -> int:
+    if is_refused(command, scenario.workload):
         return 0 if real_time else INCOMPATIBLE_PERCENT
     if isinstance(command, Resume):
         return RESUMES_PERCENT
@@ -109,7 +109,7 @@ def _as_one_comes_up(choices: Choices, scenario: Scenario, number: int, target: 
     """At a step of a task's start in the job's first attempt, if no earlier attempt failed."""
     task = choices.pick(target.layout.tasks)
     point = choices.pick(("state-loaded", "task-deployed", "task-running"))
-    ran = sum(isinstance(one, Resume) and not is_refused(one) for one in scenario.commands[:number])
+    ran = sum(isinstance(one, Resume) and not is_refused(one, scenario.workload) for one in scenario.commands[:number])
     ran += point != "state-loaded"  # the first job loads no state
     failed = choices.between(0, _upsets(scenario))
     trigger = AtPoint(point=point, occurrence=1 + ran + failed, task=task, side=choices.pick(("after", "before")))

@@ -13,6 +13,7 @@ from ..copies import copies, death_amid_a_copy
 from ..deletions import death_amid_a_deletion, deletions
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_time
+from ..other_operators import with_other_operators
 from ..stage import Frame, stage_of
 from ..upgrading import with_upgrades
 from . import extras
@@ -149,6 +150,43 @@ def upgraded(choices: Choices, frame: Frame) -> Scenario:
     return with_upgrades(choices, scenario, percent=100, takes_sums=frame.takes_sums)
 
 
+def other_operators(choices: Choices, frame: Frame) -> Scenario:
+    """A job is stopped with a savepoint, and the next one has an operator more or less; mostly a third one has the
+    former operators again.  A task or the coordinator may die in the second."""
+    recipe = frame.recipe(
+        most_records=80,
+        least_records=30,
+        least_operators=1,
+        most_operators=3,
+        parallelism=(1, 2, 2, 3),
+        splits=(1, 2, 3),
+        shapes=("chain", "chain", "union"),
+        windows_percent=0,
+        clocked_percent=0,
+        batches_percent=0,
+        tallies_percent=0,
+        retractions_percent=0,
+        two_phase_percent=10,
+    )
+    guarantees = tuple(one for one in ("exactly-once", "exactly-once", "at-least-once") if one in frame.guarantees)
+    sinks = tuple(one for one in ("transactional", "plain") if one in frame.sinks)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), sinks=sinks or ("idempotent",), checkpoints=(4, 9))
+    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick((1, 2)), pooled_ids=False)
+    target = stage.target
+    asked, pause_us = at_some_time(choices, target, share=(20, 45)), choices.pick((1_000, 0))
+    commands: tuple[AnyCommand, ...] = (StopWithSavepoint(trigger=asked), Resume(trigger=AtTime(at_us=pause_us)))
+    if choices.percent(60):
+        again = AtTime(at_us=asked.at_us + pause_us + target.span_us * choices.between(10, 40) // 100 + 4_000)
+        commands = (*commands, StopWithSavepoint(trigger=again), Resume(trigger=AtTime(at_us=1_000)))
+    faults: tuple[AnyFault, ...] = ()
+    if choices.percent(50):
+        soon = AtTime(at_us=asked.at_us + pause_us + target.checkpoint_us * choices.pick((1, 2, 4, 6)) // 2 + 3_000)
+        death: AnyFault = KillCoordinator(trigger=soon) if choices.percent(25) else extras.kill(choices, target)
+        faults = (replace(death, trigger=soon),)
+    scenario = stage.scenario("other-operators", faults=faults[: frame.max_faults], commands=commands)
+    return with_other_operators(choices, scenario, percent=100) if frame.knows_other_operators else scenario
+
+
 def copied(choices: Choices, frame: Frame) -> Scenario:
     """A user has a snapshot copied or moved, mostly of a job with incremental checkpoints.  The coordinator may die
     meanwhile, and at the end the job is forked from each snapshot and from each copy."""
@@ -174,6 +212,7 @@ HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {
     "claimed": claimed,
     "referred": referred,
     "upgraded": upgraded,
+    "other-operators": other_operators,
     "copied": copied,
 }
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"retained": retained}

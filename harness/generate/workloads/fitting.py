@@ -52,7 +52,8 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
         and (not isinstance(command, CopySnapshot | MoveSnapshot) or engine.snapshot_store == "files")
         and (not isinstance(command, Fork) or engine.snapshot_store == "files" or capabilities.forks_memory)
         and not (
-            is_refused(command) and (not _takes_refusals(command, capabilities) or engine.guarantee == "at-most-once")
+            is_refused(command, scenario.workload)
+            and (not _takes_refusals(command, capabilities) or engine.guarantee == "at-most-once")
         )
     )
     return replace(

@@ -48,7 +48,7 @@ class ShownFile(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    """under the task's handle: canonical, or manifest; any other: entries or sorted"""
+    """under the task's handle: canonical, or manifest; any other: entries, sorted or sst"""
     bytes: int | None
     """null: it is missing"""
     shared_with: list[int]

@@ -25,11 +25,11 @@ from ....reference_impl.simulated.world import World
 from ...scenario.layout import topologies_of
 from ...scenario.model import Fork, Scenario
 from ...scenario.snapshots import named
-from ...scenario.upgrades import types_of, uids_of
+from ...scenario.upgrades import absent_of, types_of, uids_of
 from .cutting import answers, kept_as_copy, up_to, written_before
 from .recorder import Recorder
 from .residue import residue_of
-from .translation import dated_inputs, identity, job_graph, logs, retyped
+from .translation import dated_inputs, identity, job_graph, logs, retyped, without_nodes
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -59,13 +59,16 @@ class Forks:
         """sources cannot read again what no retained snapshot needs"""
         self._graphs = {
             (number, job): retyped(
-                job_graph(scenario.workload, rescaled(topology, command.parallelism), scenario.engine).upgraded(uids),
+                without_nodes(
+                    job_graph(scenario.workload, rescaled(topology, command.parallelism), scenario.engine), absent
+                ).upgraded(uids),
                 types,
             )
             for number, command in enumerate(scenario.commands)
             if isinstance(command, Fork)
-            for job, (topology, uids, types) in enumerate(
-                zip(topologies_of(scenario), uids_of(scenario), types_of(scenario), strict=True), 1
+            for job, (topology, uids, types, absent) in enumerate(
+                zip(topologies_of(scenario), uids_of(scenario), types_of(scenario), absent_of(scenario), strict=True),
+                1,
             )
         }
         """by command, and by the job that took the snapshot"""

@@ -15,9 +15,10 @@ import msgspec
 
 from ....faults.plan import AtTime
 from ....properties.model import history as h
+from ....properties.model.absent import first_absent
 from ....properties.model.upgrade import Upgrade
 from ....properties.reconstruct.commands import Commands
-from ....properties.reconstruct.layouts import layouts, rescaled, state_types, uids
+from ....properties.reconstruct.layouts import absent_nodes, layouts, rescaled, state_types, uids
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
@@ -252,6 +253,7 @@ def past_of_fork(
     cut.journal = [one for one in cut.journal if one.at_us <= copied_us or not _takes_away(one)]
     snapshot = next(one for one in cut.completed if one.checkpoint == checkpoint)
     layout = layouts(scenario.topology, range(1, snapshot.job + 1), Commands(history))[snapshot.job]
+    absent = absent_nodes(scenario.workload, range(1, snapshot.job + 1), Commands(history))[snapshot.job]
     past = Past(
         scenario=scenario,
         history=cut,
@@ -267,6 +269,8 @@ def past_of_fork(
         upgraded=Upgrade(
             renamed=uids(range(1, snapshot.job + 1), Commands(history))[snapshot.job],
             retyped=state_types(range(1, snapshot.job + 1), Commands(history))[snapshot.job],
+            removed=absent,
+            added=tuple(name for name in first_absent(scenario.workload) if name not in absent),
         ),
     )
     topology = rescaled(layout, fork.parallelism)

@@ -40,7 +40,7 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     jobs_before: int = 0
     """of another run, from whose snapshot the first job begins; it has the number behind theirs"""
     upgraded: Upgrade = Upgrade()
-    """the uids and types of the first job"""
+    """the uids, types and nodes of the first job"""
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's operators"""
 

@@ -83,6 +83,7 @@ class ProcessesSubject(Continued):
             claims_snapshots=True,
             forks_by_reference=True,
             upgrades=True,
+            changes_operators=True,
             refuses_incompatible=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),

@@ -302,7 +302,14 @@ class Recorder:
         if event.upgrade is not None:
             mapping, retyped = event.upgrade.mapping, event.upgrade.retyped
             entry.upgrade = Upgrade(
-                renamed=event.upgrade.renamed, retyped=retyped, moves=mapping.moves, converts=mapping.converts
+                renamed=event.upgrade.renamed,
+                retyped=retyped,
+                moves=mapping.moves,
+                converts=mapping.converts,
+                removed=event.upgrade.removed,
+                added=event.upgrade.added,
+                begin_empty=mapping.begin_empty,
+                allow_non_restored_state=mapping.allow_non_restored_state,
             )
         self.history.journal.append(entry)
 

@@ -90,6 +90,7 @@ CAPABILITIES = Capabilities(
     resumes_older=True,
     claims_snapshots=True,
     upgrades=True,
+    changes_operators=True,
     forks_by_reference=True,
     forks_memory=True,
     refuses_incompatible=True,

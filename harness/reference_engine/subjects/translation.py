@@ -6,14 +6,16 @@ and PySpark read the same description and share none of this code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
 from ....faults.plan import AtAim
 from ....properties.model import upgrade as described_upgrade
 from ....properties.model import workload as described
+from ....properties.model.absent import first_absent
 from ....properties.model.stages import COMMITTERS
+from ....properties.model.upgrade import absent_after
 from ....properties.model.workload import SINK, Topology, Workload
 from ....reference_impl import observed as o
 from ....reference_impl.core.job.config import Config
@@ -60,6 +62,7 @@ def job_graph(workload: Workload, topology: Topology, configured: Engine | None 
                 build=None if node.name in two_phase else builder(node.operator),
                 role="two-phase" if node.name in two_phase else "operator",
                 shares=shares(node.operator),
+                keeps_state=isinstance(node.operator, (described.Batch, *described.STATEFUL)),
             )
         )
     specs.append(
@@ -91,20 +94,25 @@ def job_graphs(
     """The graphs of a scenario's jobs: the first, and one for each that is resumed.
 
     Jobs are numbered from 1.  If `before` jobs of another run have the first numbers, a graph stands for each of these
-    too.  `upgraded`: the uids and types of the first job.  Raises InvalidGraph if a resume requests an impossible
-    parallelism.
+    too.  `upgraded`: the uids, types and nodes of the first job.  Raises InvalidGraph if a resume requests an
+    impossible parallelism.
     """
     graph = job_graph(scenario.workload, scenario.topology, scenario.engine)
+    absent = first_absent(scenario.workload)
     if upgraded is not None:
         graph = retyped(graph.upgraded(upgraded.renamed), upgraded.retyped)
-    graphs = [graph] * (before + 1)
+        absent = absent_after(absent, upgraded)
+    graphs = [without_nodes(graph, absent)] * (before + 1)
     for command in scenario.commands:
         if isinstance(command, Resume):
             parallelism = _with_committers(command.parallelism, scenario.engine)
             graph = graph.rescaled(parallelism) if parallelism else graph
             upgrade = _upgrade(command)
             graph = retyped(graph.upgraded(upgrade.renamed), upgrade.retyped) if upgrade is not None else graph
-            graphs.append(_with_inserted(graph, command.inserted) if command.inserted else graph)
+            changed = upgrade_of(command)
+            absent = absent_after(absent, changed) if changed is not None else absent
+            there = without_nodes(graph, absent)
+            graphs.append(_with_inserted(there, command.inserted) if command.inserted else there)
             if upgrade is not None:
                 graphs[-1] = graphs[-1].taking_over(upgrade.mapping)
     return tuple(graphs)
@@ -126,6 +134,26 @@ def retyped(graph: JobGraph, types: Mapping[str, str]) -> JobGraph:
 def summing(state_type: str) -> Callable[[], engine.Operator]:
     """A factory of sums whose state has this type."""
     return lambda: engine.Sum(engine.IN_HUNDREDTHS if state_type == HUNDREDTHS else 1)
+
+
+def without_nodes(graph: JobGraph, absent: Collection[str]) -> JobGraph:
+    """The graph of a job that lacks some nodes: what sent to such a node sends to its reader."""
+    specs = list(graph.operators)
+    for gone in [spec for spec in specs if spec.name in absent]:
+        (before,) = next(spec.inputs for spec in specs if spec.name == gone.name)
+        specs = [
+            msgspec.structs.replace(spec, inputs=tuple(_past(gone.name, before, edge) for edge in spec.inputs))
+            for spec in specs
+            if spec.name != gone.name
+        ]
+    return JobGraph(tuple(specs), graph.key_groups, graph.mapping)
+
+
+def _past(gone: str, before: EdgeSpec, edge: EdgeSpec) -> EdgeSpec:
+    """An input of an operator; if it came from the one that is gone, from what sent to that."""
+    if edge.sender != gone:
+        return edge
+    return before if edge.partitioning == "forward" else EdgeSpec(sender=before.sender, partitioning=edge.partitioning)
 
 
 def _with_inserted(graph: JobGraph, inserted: Mapping[str, str]) -> JobGraph:
@@ -384,5 +412,16 @@ def _upgrade(command: Resume) -> Upgrade | None:
     changed = upgrade_of(command)
     if changed is None:
         return None
-    mapping = StateMapping(moves=changed.moves, converts=changed.converts)
-    return Upgrade(renamed=changed.renamed, retyped=changed.retyped, mapping=mapping)
+    mapping = StateMapping(
+        moves=changed.moves,
+        converts=changed.converts,
+        begin_empty=changed.begin_empty,
+        allow_non_restored_state=changed.allow_non_restored_state,
+    )
+    return Upgrade(
+        renamed=changed.renamed,
+        retyped=changed.retyped,
+        removed=changed.removed,
+        added=changed.added,
+        mapping=mapping,
+    )

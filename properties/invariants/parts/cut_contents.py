@@ -14,6 +14,7 @@ from ...model.workload import SINK, STATEFUL, AnyOperator, Batch, Row, Rules, Ta
 from ...quick_checker.case import Case
 from ...quick_checker.compare import same, transaction_in_words, violated_rows
 from ...reconstruct.buffered_rows import batches, counts_in, still_to_come
+from ...reconstruct.layouts import same_width
 from ...reconstruct.lineage import INFINITE, Lineage
 from ...semantics.broadcast import odd_one_out, rules_in, with_rules
 from ...semantics.semantics import Entry
@@ -186,7 +187,7 @@ def _settled_until(case: Case, run: TaskRun, checkpoint: int, committers: list[s
     all sink subtasks count, as another subtask may have the transaction now.
     """
     completed = case.lineages.completed[checkpoint]
-    rescaled = run.job != completed.job and case.layouts[run.job] != case.layouts[completed.job]
+    rescaled = run.job != completed.job and not same_width(case.layouts[run.job], case.layouts[completed.job])
     lineages, attempt = case.lineages, completed.attempt
     tasks = [*(_tasks_of((SINK,), case, checkpoint) if rescaled else [run.task]), *committers]
     marks = [lineages.mark(task, lineages.serving(task, attempt), checkpoint) for task in tasks]

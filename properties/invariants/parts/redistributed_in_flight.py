@@ -33,7 +33,7 @@ def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]
         lanes = list(_lanes(case, run.operator, operator, checkpoint))
         if not any(lane for lane, _ in lanes):
             continue
-        by_key = is_by_key(case, operator, run.operator)
+        by_key = is_by_key(case, operator, run)
         often = sorted({times for lane, _ in lanes for times, _ in lane}, reverse=True)
         for times, (number, (lane, _)) in itertools.product(often, enumerate(lanes)):
             rows = _rows(one for replayed, one in lane if replayed == times)
@@ -49,7 +49,7 @@ def comparable(case: Case, run: TaskRun, passing: dict[int, list[Passing]]) -> d
     """The in-flight data that a run was restored with, without the records of rebalanced edges."""
     kept: dict[int, list[Passing]] = {
         channel: held
-        if is_by_key(case, _operator(run.inputs[channel]), run.operator)
+        if is_by_key(case, _operator(run.inputs[channel]), run)
         else [one for one in held if len(one) == 1]
         for channel, held in passing.items()
     }
@@ -59,7 +59,7 @@ def comparable(case: Case, run: TaskRun, passing: dict[int, list[Passing]]) -> d
 def rebalanced_differently(case: Case, run: TaskRun, checkpoint: int) -> tuple[str, ...]:
     """The records of rebalanced edges that all subtasks of a run's operator together have too often or not often
     enough, as phrases."""
-    senders = [name for name in dict.fromkeys(map(_operator, run.inputs)) if not is_by_key(case, name, run.operator)]
+    senders = [name for name in dict.fromkeys(map(_operator, run.inputs)) if not is_by_key(case, name, run)]
     runs = [one for one in case.history.runs if one.operator == run.operator and one.attempt == run.attempt]
     loads = [(one, decode_state(one.loaded.state)) for one in runs if one.loaded is not None]
     if not senders or len(loads) < case.layout_of(run).parallelism[run.operator]:
@@ -79,8 +79,8 @@ def rebalanced_differently(case: Case, run: TaskRun, checkpoint: int) -> tuple[s
     return (*phrases, *(f"in flight {one} loaded, not stored" for one in (loaded - stored).elements()))
 
 
-def is_by_key(case: Case, sender: str, receiver: str) -> bool:
-    return case.topology.edge(sender, receiver).partitioning == "hash"
+def is_by_key(case: Case, sender: str, run: TaskRun) -> bool:
+    return case.layout_of(run).edge(sender, run.operator).partitioning == "hash"
 
 
 def _rows(passing: Iterable[Passing]) -> Iterator[Passing]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...model.history import TaskRun
 from ...model.verdict import Violated
@@ -140,11 +140,10 @@ def misapplied(case: Case) -> Violated | None:
     workload determines the records that the first operators have to apply.  For the other
     operators, the records that their senders applied determine them.
     """
-    feeds = {node.name: node.inputs for node in case.workload.nodes} | {SINK: (case.workload.output,)}
-    for operator, senders in feeds.items():
+    for operator in (*(node.name for node in case.workload.nodes), SINK):
         expected: Counter[int] = Counter()
-        for sender in senders:
-            expected.update(_emitted(case, sender))
+        for sender, job in _feeds(case, operator):
+            expected.update(_emitted(case, sender, job))
         least, most = _applied(case, operator)
         waiting_there = _in_flight(case, operator)
         if expected - (least + waiting_there) or (most + waiting_there) - expected:
@@ -152,9 +151,24 @@ def misapplied(case: Case) -> Violated | None:
     return None
 
 
-def _emitted(case: Case, sender: str) -> list[int]:
+def _feeds(case: Case, operator: str) -> Iterator[tuple[str, int | None]]:
+    """What sends to an operator, and the job in which it does; None: in all jobs."""
+    if not case.jobs.any_absent:
+        nodes = {node.name: node.inputs for node in case.workload.nodes} | {SINK: (case.workload.output,)}
+        yield from ((sender, None) for sender in nodes[operator])
+        return
+    for job in case.jobs.absent:
+        yield from ((sender, job) for sender in case.jobs.senders(operator, job))
+
+
+def _emitted(case: Case, sender: str, job: int | None) -> list[int]:
+    """The origins of the records that the sender sent within the closing cut, in a job or in all of them."""
     inputs = {source.name for source in case.workload.inputs}
     epoch = case.closing.epoch
+    segments = [one for one in case.lineage.of_operator(sender) if job in (None, one.run.job)]
+    if sender in inputs and job is not None:
+        reads = (read for one in segments for read in one.run.reads[: one.reads_up_to(epoch)])
+        return [origin_of(split, offset) for split, offset in reads]
     if sender in inputs:
         return [
             origin_of(split, offset)
@@ -163,7 +177,7 @@ def _emitted(case: Case, sender: str) -> list[int]:
         ]
     found: list[int] = []
     clocked = is_clocked(case.workload.node(sender).operator)
-    for segment in case.lineage.of_operator(sender):
+    for segment in segments:
         replayed = case.expected.replay.run(segment.run.task, segment.run.attempt)
         applies, advances = segment.applies_up_to(epoch), segment.advances_up_to(epoch, clocked)
         found += [origin for taken, origin, _ in replayed.emitted if taken <= applies]

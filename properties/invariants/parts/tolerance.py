@@ -85,6 +85,19 @@ def misjudged_tolerance(case: Case) -> Violated | None:
     return None
 
 
+def fails_for_checkpoints(case: Case, ended: JobEnded) -> bool:
+    """Whether the job's last attempt lost no task, and more checkpoints failed in it than are tolerated."""
+    count = _Count()
+    for entry in _in_order(case):
+        if entry is ended:
+            break
+        if isinstance(entry, AttemptStarted):
+            _start(count, entry)
+        else:
+            _take(count, entry)
+    return not count.lost and not count.taken_over and count.peak > case.history.tolerated_failures >= 0
+
+
 def _in_order(case: Case) -> Iterator[JournalEntry | Completed]:
     history = case.history
     yield from sorted((*history.journal, *history.completed), key=lambda entry: entry.order)

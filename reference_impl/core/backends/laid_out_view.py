@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..vocabulary.views import Entry, Held, Pane, SortedFile
+from ..vocabulary.views import Entry, Held, Pane, SortedFile, SstFile
 from .layouts import Layout
 
 
@@ -31,7 +31,7 @@ class LaidOutView(ABC):
     def held(self) -> list[Held]:
         return self._layout.held(self._state())
 
-    def files(self) -> tuple[SortedFile, ...]:
+    def files(self) -> Sequence[SortedFile | SstFile]:
         return ()
 
     @property

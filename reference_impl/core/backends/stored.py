@@ -7,12 +7,13 @@ from collections.abc import Callable
 import msgspec
 
 from ..vocabulary.errors import CorruptSnapshot
-from ..vocabulary.formats import Keyed, KeyedEdit, Manifest, StateFile, read, read_file
+from ..vocabulary.formats import SST, Keyed, KeyedEdit, Manifest, StateFile, read, read_file
 from ..vocabulary.ids import Handle
 from ..vocabulary.state import TaskState
 from .layouts import LAYOUTS
 from .lsm import Codec
 from .sorted_runs import Pairs, Run, merged
+from .sst_files import pairs_of
 
 Content = Callable[[Handle], bytes | None]
 """The bytes under a name; None if there are none."""
@@ -47,7 +48,7 @@ def read_snapshot(handle: Handle, content: Content) -> Loaded:
             if isinstance(held, KeyedEdit):
                 keyed = held.apply(keyed)
             else:
-                runs.append(Run.of(held).pairs)
+                runs.append(pairs_of(held.data) if file.kind == SST else Run.of(held).pairs)
         except CorruptSnapshot as error:
             raise CorruptSnapshot(f"{file.name}, to which {handle} refers: {error}") from None
     if runs:

@@ -18,9 +18,14 @@ from ..vocabulary.ids import operator_of, task_id
 
 
 def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
-    """The graph at the parallelism at which a snapshot was taken."""
+    """The graph at the parallelism at which a snapshot was taken; a new operator is as parallel as those that forward
+    edges join it to."""
     there = graph.parallelism
     before = {name: number for name, number in restores.parallelism.items() if name in there}
+    forward = [(edge.sender, spec.name) for spec in graph.operators for edge in spec.inputs if edge.is_forward]
+    for one, other in (*forward, *((receiver, sender) for sender, receiver in reversed(forward))):
+        if one in before:
+            before.setdefault(other, before[one])
     return graph if all(there[name] == number for name, number in before.items()) else graph.laid_out(before)
 
 
@@ -28,7 +33,7 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | N
     """Why a job cannot start from a snapshot; None if it can (FIN-2; FLIP-147).
 
     As in Flink without `allowNonRestoredState`, a job is refused if it would drop state of the snapshot.  It is also
-    refused, other than in Flink, if an operator would begin without state.
+    refused, other than in Flink, if an operator would begin without state and its user does not say so.
     """
     if reason := _other_than_it_was(graph, restores) or _with_new_operators(graph, restores):
         return reason
@@ -38,7 +43,9 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | N
         before = [edge.sender for edge in graph.spec(name).inputs if edge.sender not in whole]
         if before:
             return _before_a_finished(restores, name, before)
-    tasks = [task for task, spec, _ in graph.tasks() if spec.name not in whole]
+    old = restores.parallelism
+    without = [*whole, *(name for name in graph.begins_empty if old and name not in old)]
+    tasks = [task for task, spec, _ in graph.tasks() if spec.name not in without]
     lost = tuple(task for task in tasks if task not in restores.handles)
     return StateMissing((), restores.checkpoint, lost) if lost else None
 
@@ -48,19 +55,21 @@ def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[
 
 
 def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:
-    """Why a job with operators that the snapshot does not have cannot start from it; None if it has none.
+    """Why a job with operators that the snapshot does not have cannot start from it; None if it has none, or if all of
+    them begin empty as its user says.
 
     This goes by the recorded parallelism, in which a new operator is missing.  A new operator in front of a finished
     one is reported first.
     """
     old = restores.parallelism
     new = [spec.name for spec in graph.operators if old and spec.name not in old]
+    unannounced = tuple(name for name in new if name not in graph.begins_empty)
     for spec in graph.operators:
         before = [edge.sender for edge in spec.inputs if edge.sender in new]
         subtasks = [task_id(spec.name, subtask) for subtask in range(old.get(spec.name, 0))]
         if before and subtasks and all(task in restores.finished for task in subtasks):
             return _before_a_finished(restores, spec.name, before)
-    return OperatorsAdded(tuple(new), restores.checkpoint) if new else None
+    return OperatorsAdded(unannounced, restores.checkpoint) if unannounced else None
 
 
 def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:

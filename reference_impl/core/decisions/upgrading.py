@@ -2,6 +2,7 @@
 
 A snapshot holds the states of an operator under the operator's uid.  Where a uid has changed, the user's mapping says
 which state moves to it.  As in Flink without `allowNonRestoredState`, a job is refused if a state would be left over.
+With it, the state of an operator that the job no longer has is dropped.  An operator that is new begins empty.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from collections.abc import Mapping
 import msgspec
 
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyIncompatible, OperatorsRenamed, StatesRetyped, UpgradedFromCheckpoint
+from ..vocabulary.causes import (
+    AnyIncompatible,
+    OperatorsRemoved,
+    OperatorsRenamed,
+    StatesRetyped,
+    UpgradedFromCheckpoint,
+)
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import operator_of
 from ..vocabulary.upgrades import CONVERSIONS, TOTAL, WHOLE, StateMapping
@@ -33,8 +40,14 @@ class Upgrading(Part):
 
     def refusal(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> AnyIncompatible | None:
         """Why states of the snapshot cannot find their operators, or not be read by them; None if they can.  Only a
-        savepoint can be restored under other uids, or as states of another type."""
+        savepoint can be restored under other uids, or as states of another type, or by a job with other operators: its
+        barriers were aligned, so that nothing is in flight in channels that may be gone."""
         changed, retyped = _changed(graph, restores), _retyped(graph, restores)
+        gone, new = _gone(graph, restores), _new(graph, restores)
+        held = tuple(name for name in gone if name not in restores.stateless)
+        if held and not mapping.allow_non_restored_state:
+            entries = tuple(restores.uids.get(name, name) for name in held)
+            return OperatorsRemoved(held, restores.checkpoint, entries)
         unmapped = tuple((name, old, new) for name, (old, new) in changed.items() if mapping.moves.get(old, old) != new)
         if unmapped:
             return OperatorsRenamed(tuple(name for name, _, _ in unmapped), restores.checkpoint, unmapped)
@@ -46,9 +59,20 @@ class Upgrading(Part):
         )
         if unread:
             return StatesRetyped(tuple(name for name, _, _ in unread), restores.checkpoint, unread)
-        if (changed or retyped) and not restores.savepoint:
-            return UpgradedFromCheckpoint(tuple({**changed, **retyped}), restores.checkpoint)
+        if (changed or retyped or gone or new) and not restores.savepoint:
+            operators = dict.fromkeys((*changed, *retyped, *gone, *new))
+            return UpgradedFromCheckpoint(tuple(operators), restores.checkpoint)
         return None
+
+    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+        """The snapshot as a job restores it: without the states that none of its operators takes."""
+        changed = _changed(graph, restores)
+        left = [name for name, (old, new) in changed.items() if mapping.moves.get(old, old) != new]
+        drops = mapping.allow_non_restored_state
+        gone = [name for name in _gone(graph, restores) if drops or name in restores.stateless]
+        kept = without(restores, [*left, *gone]) if left or gone else restores
+        there = {name: number for name, number in kept.parallelism.items() if name not in gone}
+        return msgspec.structs.replace(kept, parallelism=there) if gone else kept
 
     def migrates(self, stored: Mapping[str, str], now: Mapping[str, str]) -> bool:
         """Whether a task converts the state that it has restored: if its type is `stored` as another than the operator
@@ -56,10 +80,20 @@ class Upgrading(Part):
         return stored.get(TOTAL, WHOLE) != now.get(TOTAL, WHOLE)
 
 
-def adopted(graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
-    """The snapshot as a job restores it: without the states that none of its operators takes."""
-    left = [name for name, (old, new) in _changed(graph, restores).items() if mapping.moves.get(old, old) != new]
-    return without(restores, left) if left else restores
+def _gone(graph: JobGraph, restores: CompletedSnapshot) -> tuple[str, ...]:
+    """The operators of the job that took the snapshot which this job does not have."""
+    return tuple(name for name in _there(restores) if name not in graph.parallelism)
+
+
+def _new(graph: JobGraph, restores: CompletedSnapshot) -> tuple[str, ...]:
+    """The operators that begin empty, since the job that took the snapshot did not have them."""
+    there = _there(restores)
+    return tuple(name for name in graph.begins_empty if name not in there)
+
+
+def _there(restores: CompletedSnapshot) -> Mapping[str, int]:
+    """The operators of the job that took the snapshot."""
+    return restores.parallelism or {operator_of(task): 1 for task in (*restores.handles, *restores.finished)}
 
 
 def _changed(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple[str, str]]:
@@ -67,7 +101,7 @@ def _changed(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple
     before, now = restores.uids, graph.uids
     if before == now:
         return {}
-    there = restores.parallelism or {operator_of(task): 1 for task in (*restores.handles, *restores.finished)}
+    there = _there(restores)
     uids = {name: (before.get(name, name), now.get(name, name)) for name in graph.parallelism if name in there}
     return {name: pair for name, pair in uids.items() if pair[0] != pair[1]}
 
@@ -77,7 +111,8 @@ def _retyped(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple
     before, now = restores.state_types, graph.state_types
     if before == now:
         return {}
-    types = {name: (before.get(name, WHOLE), now.get(name, WHOLE)) for name in graph.parallelism}
+    there = _there(restores)
+    types = {name: (before.get(name, WHOLE), now.get(name, WHOLE)) for name in graph.parallelism if name in there}
     return {name: pair for name, pair in types.items() if pair[0] != pair[1]}
 
 

@@ -79,7 +79,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     restart_delay_us: int = 1_000
     deploy_timeout_us: int = 100_000
     retry_us: int = 3_000
-    """between two tries of a commit, of listing the snapshots, of a last notification"""
+    """between two tries of a commit, of listing the snapshots, of a last notification; from the first to the second try
+    of a delete, with twice as long a pause before each further one"""
     trims_logs: bool = False
     """sources let their logs discard the records that no snapshot can need any more (ABS-15)"""
     write_batch: int = 4

@@ -22,6 +22,10 @@ class EdgeSpec(msgspec.Struct, frozen=True, kw_only=True):
     partitioning: str
     """forward, hash, rebalance, or broadcast: a copy of each row to every subtask"""
 
+    @property
+    def is_forward(self) -> bool:
+        return self.partitioning == "forward"
+
 
 class EventTime(msgspec.Struct, frozen=True, kw_only=True):
     """How a source makes watermarks.
@@ -62,6 +66,7 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """under which snapshots hold its states; None: its name"""
     state_type: str = WHOLE
     """the type of the state that it keeps"""
+    keeps_state: bool = True
 
     @property
     def commits(self) -> bool:
@@ -140,6 +145,15 @@ class JobGraph:
     def state_types(self) -> dict[str, str]:
         """The types of the states that are not whole."""
         return {spec.name: spec.state_type for spec in self.operators if spec.state_type != WHOLE}
+
+    @cached_property
+    def stateless(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self.operators if not spec.keeps_state)
+
+    @cached_property
+    def begins_empty(self) -> tuple[str, ...]:
+        """The operators of which the snapshots of other jobs have no state, as the user says."""
+        return tuple(spec.name for spec in self.operators if (spec.uid or spec.name) in self.mapping.begin_empty)
 
     def overtaken(self, spec: OperatorSpec, may_be: Callable[[str], bool] = OVERTAKEN_EDGES.__contains__) -> bool:
         """Whether barriers may overtake the elements in an operator's inputs (FLIP-76); `may_be` decides it for an

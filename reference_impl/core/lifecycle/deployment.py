@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ..decisions.compatibility import layout_of
 from ..decisions.parts import Parts
-from ..decisions.upgrading import adopted
 from ..extensions.rescaling.rescaled_deployment import deployment_from, with_unions
 from ..extensions.sources.enumerator import SplitAssignment
 from ..job.config import Config
@@ -39,7 +38,7 @@ class Deployment:
             return None, None
         mapping = self._upgrading.mapping(self._graph.mapping, restores, self._job)
         refused = self._upgrading.refusal(self._graph, restores, mapping)
-        restores = adopted(self._graph, restores, mapping)
+        restores = self._upgrading.adopted(self._graph, restores, mapping)
         return restores, refused or self._restore_choice.refusal(self._graph, restores)
 
     # -- tasks begin -----------------------------------------------------------------

@@ -373,6 +373,7 @@ class Checkpoints:
             key_groups=self._graph.key_groups,
             uids=self._parts.upgrading.recorded(self._graph),
             state_types=self._graph.state_types,
+            stateless=self._graph.stateless,
             enumerators=pending.enumerators,
             format=pending.format.name if pending.format is not None else CANONICAL,
             files={**pending.files, **last.files},

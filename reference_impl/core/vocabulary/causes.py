@@ -236,7 +236,10 @@ class OperatorsAdded(Incompatible):
 
 
 class OperatorsRemoved(Incompatible):
-    """The job does not have them any more."""
+    """The job does not have them any more, and its user does not allow that their states are dropped."""
+
+    uids: tuple[str, ...] = ()
+    """under which the snapshot holds their states"""
 
 
 class KeyGroupsChanged(Incompatible):
@@ -259,7 +262,7 @@ class StatesRetyped(Incompatible):
 
 
 class UpgradedFromCheckpoint(Incompatible):
-    """Their uids or the types of their states have changed, and the snapshot is no savepoint."""
+    """They are new or gone, or their uids or the types of their states have changed; the snapshot is no savepoint."""
 
 
 AnyIncompatible = (
@@ -478,6 +481,15 @@ def _finished_behind_unfinished(cause: FinishedBehindUnfinished) -> str:
     )
 
 
+def _operators_removed(cause: OperatorsRemoved) -> str:
+    uids = cause.uids or cause.operators
+    held = [name if name == uid else f"{name} (uid {uid})" for name, uid in zip(cause.operators, uids, strict=True)]
+    return (
+        f"{_holds(cause)} state of {', '.join(held)}, which the job no longer has: it is dropped only with"
+        " allow_non_restored_state"
+    )
+
+
 def _operators_renamed(cause: OperatorsRenamed) -> str:
     held = ", ".join(f"the state of {name} under the uid {old}" for name, old, _ in cause.unmapped)
     moves = ", ".join(f"{old} -> {new}" for _, old, new in cause.unmapped)
@@ -526,9 +538,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     StateMissing: lambda one: f"{_holds(one)} no state of {', '.join(one.tasks)}",
     FinishedBehindUnfinished: _finished_behind_unfinished,
     OperatorsAdded: lambda one: f"{_holds(one)} no state of {_names(one)}: its job had no such operator",
-    OperatorsRemoved: lambda one: (
-        f"{_holds(one)} state of {_names(one)}, which the job no longer has: nobody would take it"
-    ),
+    OperatorsRemoved: _operators_removed,
     KeyGroupsChanged: lambda one: (
         f"{_holds(one)} the state of {_names(one) or 'its operators'} by {one.before} key groups, and the job has"
         f" {one.now}"
@@ -536,8 +546,8 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     OperatorsRenamed: _operators_renamed,
     StatesRetyped: _states_retyped,
     UpgradedFromCheckpoint: lambda one: (
-        f"checkpoint {one.checkpoint} is no savepoint, and {_names(one)} cannot have another uid or type than in it:"
-        " resume from a savepoint"
+        f"checkpoint {one.checkpoint} is no savepoint, and {_names(one)} cannot be new or gone, nor have another uid or"
+        " type than in it: resume from a savepoint"
     ),
     CancelledByUser: lambda one: "by its user",
     Declined: lambda one: f"{one.task} declined: {one.detail}",

@@ -246,6 +246,8 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """by operator: under which its states are held, where that is not its name"""
     state_types: dict[str, str] = {}
     """by operator: the types of its states, where they are not whole"""
+    stateless: tuple[str, ...] = ()
+    """the operators that keep no state, which a later job may lack"""
     enumerators: dict[str, EnumeratorState] = {}
     """by source: the states of enumerators (OPS-3)"""
     format: str = CANONICAL

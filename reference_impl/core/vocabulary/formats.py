@@ -22,15 +22,16 @@ from .errors import CorruptSnapshot
 from .ids import CheckpointId, Handle
 from .ordering import ordered
 from .state import TaskState
-from .views import Entry, Held, Pane, SortedFile
+from .views import Entry, Held, Pane, SortedFile, SstFile
 
 T = TypeVar("T")
 
 CANONICAL, NATIVE, INCREMENTAL = "canonical", "native", "incremental"
 FORMATS = (CANONICAL, NATIVE, INCREMENTAL)
 
-ENTRIES, SORTED = "entries", "sorted"
-"""What files of a state on the heap, and files of an LSM store, are called in their first lines and in manifests."""
+ENTRIES, SORTED, SST = "entries", "sorted", "sst"
+"""What manifests call files of a state on the heap, those of an LSM store, and those of RocksDB.  The first two are
+called so in their first lines too; a file of RocksDB is stored as RocksDB wrote it, and its CRC is in the manifest."""
 VERSION = 2
 _MAGIC = b"cutproof-snapshot/"
 _VERSION = b"%d" % VERSION
@@ -64,7 +65,7 @@ class StateFile(msgspec.Struct, frozen=True, gc=False, array_like=True):
     kind: str
     size: int
     crc: int
-    """as in its first line: a file of the same name with other content is found"""
+    """as in its first line, or of all its bytes: a file of the same name with other content is found"""
 
 
 class NewFile(msgspec.Struct, frozen=True, gc=False):
@@ -72,6 +73,8 @@ class NewFile(msgspec.Struct, frozen=True, gc=False):
 
     file: StateFile
     data: bytes
+    path: str = ""
+    """where this machine has the same bytes already, perhaps: a store on the same disk links them"""
 
 
 class Filed(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,9 +215,17 @@ def text(state: TaskState) -> str:
     return _encoder.encode(state).decode()
 
 
-def file_of(name: Handle, content: KeyedEdit | SortedFile) -> NewFile:
+def file_of(name: Handle, content: KeyedEdit | SortedFile | SstFile) -> NewFile:
     """A file that is to be written under this name."""
-    kind, body = (SORTED, content.data) if isinstance(content, SortedFile) else (ENTRIES, _encoder.encode(content))
+    if isinstance(content, KeyedEdit):
+        return _framed_file(name, ENTRIES, _encoder.encode(content))
+    if isinstance(content, SortedFile):
+        return _framed_file(name, SORTED, content.data)
+    data = content.data
+    return NewFile(StateFile(name, SST, len(data), zlib.crc32(data)), data, content.path)
+
+
+def _framed_file(name: Handle, kind: str, body: bytes) -> NewFile:
     data, crc = _framed(kind, body)
     return NewFile(StateFile(name, kind, len(data), crc), data)
 
@@ -241,7 +252,12 @@ def decode(data: bytes) -> TaskState:
 
 
 def read_file(file: StateFile, data: bytes) -> KeyedEdit | SortedFile:
-    """What a file of a snapshot holds; raises CorruptSnapshot if it is not the one that was stored under its name."""
+    """What a file of a snapshot holds, of a sorted one or one of RocksDB its bytes; raises CorruptSnapshot if it is not
+    the one that was stored under its name."""
+    if file.kind == SST:
+        if (zlib.crc32(data), len(data)) != (file.crc, file.size):
+            raise CorruptSnapshot("its checksum does not fit its content")
+        return SortedFile(file.name, data)
     kind, crc, body = _unframed(data)
     if (kind, crc, len(data)) != (file.kind, file.crc, file.size):
         raise CorruptSnapshot("it is not the file that was stored under this name")

@@ -22,6 +22,10 @@ class StateMapping(msgspec.Struct, frozen=True, kw_only=True):
     """by uid in the snapshot: the uid of the operator that takes the state"""
     converts: dict[str, str] = {}
     """by uid in the snapshot: the conversion of the state to the type that the operator keeps (`CONVERSIONS`)"""
+    begin_empty: tuple[str, ...] = ()
+    """uids of operators of which the snapshot has no state"""
+    allow_non_restored_state: bool = False
+    """states of operators that the job does not have may be dropped"""
 
 
 class Upgrade(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,4 +35,6 @@ class Upgrade(msgspec.Struct, frozen=True, kw_only=True):
     """by operator: its new uid"""
     retyped: dict[str, str] = {}
     """by operator: the type of the state that it keeps"""
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
     mapping: StateMapping = StateMapping()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -28,6 +29,21 @@ class SortedFile(msgspec.Struct, frozen=True):
     data: bytes
 
 
+class SstFile(Protocol):
+    """A file of RocksDB, which has it on disk: immutable too, and with a name that is unique in the job."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def path(self) -> str:
+        """Where it is on this machine, as long as the view is there and its attempt lives."""
+        ...
+
+    @property
+    def data(self) -> bytes: ...
+
+
 class View(Protocol):
     """The working state by key of one moment.  It is read when the snapshot is written, which is later."""
 
@@ -43,7 +59,7 @@ class View(Protocol):
         """Of a user function: its state by key, which is in no entry."""
         ...
 
-    def files(self) -> tuple[SortedFile, ...]:
+    def files(self) -> Sequence[SortedFile | SstFile]:
         """The files that hold it, the newest last; none of a state on the heap."""
         ...
 

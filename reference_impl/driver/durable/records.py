@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ... import observed as o
-from ...core.vocabulary.effects import CopyFiles, Discard, SaveJob, Store, StoreCopy, Sweep
+from ...core.job.config import Config
+from ...core.vocabulary.effects import CopyFiles, Discard, Effect, SaveJob, Store, StoreCopy, Sweep
 from ...core.vocabulary.events import (
     CompletedSnapshot,
     DeleteFailed,
@@ -26,14 +27,14 @@ from .stores import Resolving
 
 DELETION_POINTS = frozenset({"snapshot-deleted", "file-deleted"})
 """Reached only while somebody waits for one of them: else all files of a snapshot are deleted at once."""
-
-
 DELETE_TRIES = 5
 """how often the same delete may fail in a row"""
 
 
 class RecordsWorld(Site, Protocol):
     """What the writer of durable records needs of its world."""
+
+    config: Config
 
     @property
     def spills(self) -> Resolving: ...
@@ -56,12 +57,17 @@ class RecordWriter(Mortal, Protocol):
 
     def feed(self, event: Event) -> None: ...
 
+    def retry(self, failed: DeleteFailed) -> None:
+        """Try a delete again; then go on with what had to wait for it."""
+
+    def perform(self, effects: list[Effect]) -> None: ...
+
     def later(self, cost: int, action: Callable[[Any, Any], None], what: object) -> None:
         """Make a durable write when those before it are done."""
 
 
 class Records:
-    """The records are written one after the other, and deleted at once."""
+    """The records are written one after the other, and deleted at once unless the store reports an error."""
 
     def __init__(self, world: RecordsWorld, files: Files, jobs: Jobs, arms: Arms) -> None:
         self.world = world
@@ -70,8 +76,19 @@ class Records:
         self.arms = arms
         self._tries: dict[tuple[CheckpointId | None, tuple[Handle, ...]], int] = {}
         """of deletes that failed: how often in a row"""
-        self.is_deleting = False
+        self._is_stepping = False
         """files are deleted one by one, and some are still there"""
+        self._pausing: list[RecordWriter] = []
+        """for each delete that failed and is to be tried again: its coordinator"""
+        self._held_up: RecordWriter | None = None
+        """the coordinator that waits until a record is deleted"""
+        self._ending: list[tuple[RecordWriter, Callable[[], None]]] = []
+        """what waits for all deletes"""
+
+    @property
+    def is_deleting(self) -> bool:
+        """Something is there that is to be deleted."""
+        return self._is_stepping or any(one.alive for one in self._pausing)
 
     def save_job(self, runner: RecordWriter, effect: SaveJob) -> None:
         runner.later(self.world.settings.control_latency_us // 2, self._job_saved, effect)
@@ -150,12 +167,15 @@ class Records:
         if self.world.points.watched.isdisjoint(DELETION_POINTS):
             self._delete(runner, effect.checkpoint, names)
             return
-        was_deleting, self.is_deleting = self.is_deleting, True  # a delete that fails is tried again within this one
+        self._is_stepping = True
         if effect.checkpoint is not None:
             self._step_by_step(runner, "snapshot-deleted", effect.checkpoint, ())
+            if self.holds_up(runner):
+                runner.perform([Discard(names)])
+                names = ()
         for name in dict.fromkeys(names):
             self._step_by_step(runner, "file-deleted", None, (name,))
-        self.is_deleting = was_deleting
+        self._is_stepping = False
 
     def _step_by_step(
         self, runner: RecordWriter, point: str, checkpoint: CheckpointId | None, names: tuple[Handle, ...]
@@ -197,14 +217,48 @@ class Records:
         return DeleteFailed((name,), None, "the store reported an error"), failing
 
     def _not_deleted(self, runner: RecordWriter, failed: DeleteFailed, fault: int | None) -> None:
-        """Tell the coordinator.  If it fails again and again, files stay until a next coordinator sweeps the store; a
-        record must not, as this coordinator takes it for deleted: it dies, and the next one finds the record."""
+        """Tell the coordinator after a pause, which is twice as long each time, so that it tries again.  If it fails
+        again and again, files stay until a next coordinator sweeps the store; a record must not, as this coordinator
+        takes it for deleted: it dies, and the next one finds the record.
+
+        While a record is there that was to be deleted, the coordinator does nothing else: the record may refer to what
+        would be deleted next.
+        """
         which = failed.checkpoint, failed.files
         tries = self._tries[which] = self._tries.get(which, 0) + 1
         if tries < DELETE_TRIES:
-            runner.feed(failed)
+            if failed.checkpoint is not None:
+                self._held_up = runner
+            self._pausing.append(runner)
+            self.world.loop.after(self.world.config.retry_us << tries - 1, self._tell, runner, failed)
         elif failed.checkpoint is not None:
             self.world.lose_coordinator(fault, self.world.settings.takeover_us)
+
+    def _tell(self, runner: RecordWriter, failed: DeleteFailed) -> None:
+        """The pause after a failed delete is over."""
+        self._pausing.remove(runner)
+        if not runner.alive:
+            return
+        if failed.checkpoint is not None:
+            self._held_up = None
+        runner.retry(failed)
+        self._end_if_all_is_deleted()
+
+    def holds_up(self, runner: RecordWriter) -> bool:
+        """Whether the coordinator waits for a record that it could not delete."""
+        return self._held_up is runner
+
+    def when_all_is_deleted(self, runner: RecordWriter, action: Callable[[], None]) -> None:
+        """Do something once no delete is to be tried again, if its coordinator still lives then."""
+        self._ending.append((runner, action))
+        self._end_if_all_is_deleted()
+
+    def _end_if_all_is_deleted(self) -> None:
+        if self._ending and not self.is_deleting:
+            ending, self._ending = self._ending, []
+            for runner, action in ending:
+                if runner.alive:
+                    action()
 
     def sweep(self, runner: RecordWriter, effect: Sweep) -> None:
         kept = frozenset(effect.keep)

@@ -97,12 +97,14 @@ class Stores:
             return
         if write.torn_by is not None:
             self.writing.remove(write)
-            if effect.until is WriteStep.WRITTEN:
-                self._persisted(runner, effect)
             torn = self.files.tear(effect.handle, state, effect.filed)
             detail = f"half of {torn} is written"
             self.world.fired(write.torn_by, detail, runner.attempt, o.TornWrite(torn))
-            self.world.kill(runner, SnapshotTorn(), write.torn_by)
+            if effect.until is WriteStep.WRITTEN:  # the acknowledgement leaves the process before that dies
+                self._persisted(runner, effect)
+                self.world.loop.after(duration, self._die_torn, runner, write.torn_by)
+            else:
+                self._die_torn(runner, write.torn_by)
             return
         try:
             write.draft = self.files.begin(effect.handle, state, effect.filed)
@@ -115,6 +117,10 @@ class Stores:
         byte_ns = self.world.settings.snapshot_byte_ns
         by_size_us = _written_bytes(state, effect) * byte_ns // 1_000 if byte_ns else 0
         self.world.loop.after(duration - duration // 2 + by_size_us, self._synced, write)
+
+    def _die_torn(self, runner: SnapshotWriter, fault: int) -> None:
+        if runner.alive:
+            self.world.kill(runner, SnapshotTorn(), fault)
 
     def _synced(self, write: Write, _: None) -> None:
         runner, effect = write.runner, write.effect

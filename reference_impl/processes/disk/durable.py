@@ -42,7 +42,7 @@ class Temporaries:
 
     def write(self, task: str, data: bytes) -> Path:
         """A new file, whose name carries the task; written and closed."""
-        path = self.folder / f"{quote(task, safe='')}@{secrets.token_hex(8)}"
+        path = self._new(task)
         try:
             with path.open("xb") as file:
                 file.write(data)
@@ -50,6 +50,18 @@ class Temporaries:
             path.unlink(missing_ok=True)
             raise
         return path
+
+    def link_to(self, task: str, path: Path) -> Path | None:
+        """A hard link of a file, in place of a new one; None if there is no such file, or it is on another disk."""
+        linked = self._new(task)
+        try:
+            os.link(path, linked)
+        except OSError:
+            return None
+        return linked
+
+    def _new(self, task: str) -> Path:
+        return self.folder / f"{quote(task, safe='')}@{secrets.token_hex(8)}"
 
     def listed(self, prefix: str = "") -> list[Path]:
         """In the order of their names; `prefix` is the beginning of the task's name."""

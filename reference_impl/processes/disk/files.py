@@ -35,6 +35,7 @@ from ...core.vocabulary.errors import CorruptSnapshot, expect
 from ...core.vocabulary.events import CompletedSnapshot, JobRecord
 from ...core.vocabulary.formats import (
     Filed,
+    NewFile,
     encode,
     encode_manifest,
     first_file,
@@ -108,7 +109,7 @@ class DiskFiles:
         try:
             for new in filed.new:
                 self.path(new.file.name)
-                before.append((new.file.name, self._temporary(handle, new.data)))
+                before.append((new.file.name, self._linked(handle, new)))
             temporary = self._temporary(handle, encode_manifest(state, filed))
         except (OSError, BadHandle):
             for _, written in before:
@@ -118,6 +119,11 @@ class DiskFiles:
 
     def _temporary(self, handle: Handle, data: bytes) -> Path:
         return self.temporaries.write(_writer(handle), data)
+
+    def _linked(self, handle: Handle, new: NewFile) -> Path:
+        """A hard link if this disk has the bytes, as RocksDB's files; they may have been deleted by now."""
+        linked = self.temporaries.link_to(_writer(handle), Path(new.path)) if new.path else None
+        return linked if linked is not None else self._temporary(handle, new.data)
 
     def link(self, draft: ports.Draft) -> None:
         """Give each file of a draft its name, that under its handle last.  Raises DraftLost when a temporary file was

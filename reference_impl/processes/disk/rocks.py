@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import ItemsView, Iterable, Iterator
+from collections.abc import Callable, ItemsView, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from ...core.backends.laid_out_view import LaidOutView
 from ...core.backends.layouts import UNLISTED, Layout
 from ...core.backends.lsm import Codec, Limits
 from ...core.backends.opening import limits_of, open_state
+from ...core.backends.sst_files import FORMAT_VERSION
 from ...core.decisions.parts import Parts
+from ...core.decisions.state_files import StateFiles
 from ...core.job.config import Config
 from ...core.job.task_spec import TaskSpec
 from ...core.vocabulary.ids import AttemptId, TaskId
@@ -31,18 +34,28 @@ MODULE = "rocksdict"
 class RocksState(FiledState):
     """The state of one attempt."""
 
-    __slots__ = ("_codec", "_database", "_files", "_flushes", "_folder", "_limits", "_memtable", "_merging")
+    __slots__ = ("_codec", "_database", "_decisions", "_files", "_flushes", "_folder", "_limits", "_made", "_memtable",
+                 "_merge_all", "_merging", "_name", "_numbers")  # fmt: skip
 
-    def __init__(self, folder: Path, layout: Layout, limits: Limits) -> None:
-        """The folder is not there yet."""
+    def __init__(
+        self, folder: Path, layout: Layout, limits: Limits, name: Callable[[int], str], decisions: StateFiles
+    ) -> None:
+        """The folder is not there yet.  `name(number)` is the name of the `number`-th file in snapshots."""
         rocksdict = importlib.import_module(MODULE)
         options = rocksdict.Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_disable_auto_compactions(True)
         options.set_keep_log_file_num(1)
+        options.set_compression_type(rocksdict.DBCompressionType.none())  # as `sst_files` reads them
+        table = rocksdict.BlockBasedOptions()
+        table.set_format_version(FORMAT_VERSION)
+        options.set_block_based_table_factory(table)
         folder.parent.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._database = rocksdict.Rdict(str(folder), options)
+        self._merge_all = rocksdict.CompactOptions()
+        """RocksDB would move files to the last level as they are, if nothing is there yet"""
+        self._merge_all.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force_optimized())
         without_log = rocksdict.WriteOptions()
         without_log.disable_wal = True
         self._database.set_write_options(without_log)
@@ -54,6 +67,12 @@ class RocksState(FiledState):
         """how many files of flushes are not merged yet: those of level 0"""
         self._merging = False
         self._flushes = 0
+        self._name = name
+        self._decisions = decisions
+        self._made = 0
+        """how many files have a number"""
+        self._numbers: dict[str, int] = {}
+        """of RocksDB's files that a snapshot has named"""
 
     def close(self) -> None:
         self._database.close()
@@ -117,14 +136,27 @@ class RocksState(FiledState):
 
     def end_compaction(self) -> None:
         self._merging = False
-        self._database.compact_range(None, None)
+        self._database.compact_range(None, None, self._merge_all)
         self._files = sum(file["level"] == 0 for file in self._database.live_files())
 
     # -- snapshots -----------------------------------------------------------------------
 
     def snapshot(self) -> RocksView:
         self._flush()
-        return RocksView(self._codec, self._database.iter())
+        iterator = self._database.iter()
+        return RocksView(self._codec, iterator, self._live_files(iterator))
+
+    def _live_files(self, iterator: Any) -> list[RocksFile]:
+        """RocksDB's files of this moment, the newest last: those of deep levels are older, and of level 0 those with
+        lower numbers.  A file keeps its name in all snapshots."""
+        live = sorted(self._database.live_files(), key=lambda file: (-file["level"], file["name"]))
+        names = [file["name"].lstrip("/") for file in live]
+        self._numbers = {name: self._numbers[name] for name in names if name in self._numbers}
+        for name in names:
+            if name not in self._numbers:
+                self._numbers[name] = self._decisions.number(self._made, list(self._numbers.values()))
+                self._made += 1
+        return [RocksFile(self._name(self._numbers[name]), self._folder / name, iterator) for name in names]
 
     def restore(self, state: TaskState) -> None:
         for key in list(self._database.keys()):
@@ -133,26 +165,53 @@ class RocksState(FiledState):
             self[key] = value
 
 
+class RocksFile:
+    """An SST file of a database, which keeps it for an iterator of the moment at which it was live."""
+
+    __slots__ = ("_iterator", "_path", "name")
+
+    def __init__(self, name: str, path: Path, iterator: Any) -> None:
+        self.name = name
+        self._path = path
+        self._iterator = iterator
+
+    @property
+    def path(self) -> str:
+        return str(self._path)
+
+    @property
+    def data(self) -> bytes:
+        return self._path.read_bytes()
+
+
 class RocksView(LaidOutView):
     """What an iterator sees that was made at the moment of the view: RocksDB keeps the files for it, whatever a
     compaction deletes.  (Iterators of `Rdict.snapshot()` see later changes: rocksdict 0.3.29 does not pass it on.)
 
-    It names no files: those of RocksDB are of use to RocksDB alone.
+    A snapshot that is not canonical takes these files, and not what the iterator reads in them.
     """
 
-    __slots__ = ("_codec", "_iterator", "_read")
+    __slots__ = ("_codec", "_files", "_iterator", "_read")
 
-    def __init__(self, codec: Codec, iterator: Any) -> None:
+    def __init__(self, codec: Codec, iterator: Any, files: list[RocksFile]) -> None:
         super().__init__(codec.layout)
         self._codec = codec
         self._iterator = iterator
+        self._files = files
         self._read: dict[Any, Any] | None = None
 
     def _state(self) -> dict[Any, Any]:
         if self._read is None:
             self._read = _state(self._codec, _items(self._iterator))
-            self._iterator = None  # the files may be deleted now
+            self._iterator, self._files = None, []  # the files may be deleted now
         return self._read
+
+    def files(self) -> list[RocksFile]:
+        return self._files
+
+    @property
+    def layout(self) -> str:
+        return self._layout.name
 
 
 def _items(iterator: Any) -> Iterator[tuple[bytes, bytes]]:
@@ -177,7 +236,9 @@ class WorkingStates:
     def open(self, spec: TaskSpec, layout: Layout, config: Config, parts: Parts) -> KeyedState:
         if config.state_backend == "heap" or layout is UNLISTED:
             return open_state(spec, layout, config, parts)
-        state = RocksState(self._root / f"{spec.task}-{spec.attempt}", layout, limits_of(config))
+        name = partial(parts.naming.sorted_file, spec.task, spec.attempt)
+        folder = self._root / f"{spec.task}-{spec.attempt}"
+        state = RocksState(folder, layout, limits_of(config), name, parts.state_files)
         self._open[spec.task, spec.attempt] = state
         return state
 

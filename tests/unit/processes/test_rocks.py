@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from cutproof.harness.reference_engine.services import rocksdb
 from cutproof.reference_impl.core.backends.heap import HeapState
 from cutproof.reference_impl.core.backends.layouts import ROWS, SINGLE, UNLISTED, Layout
-from cutproof.reference_impl.core.backends.lsm import Limits
+from cutproof.reference_impl.core.backends.lsm import Codec, Limits
+from cutproof.reference_impl.core.backends.sorted_runs import merged
+from cutproof.reference_impl.core.backends.sst_files import pairs_of
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.decisions.state_files import StateFiles
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
@@ -34,6 +37,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return (root / str(number) for number in range(1_000_000))
 
 
+def rocks_state(folder: Path, layout: Layout, limits: Limits, decisions: StateFiles | None = None) -> RocksState:
+    return RocksState(folder, layout, limits, "count-0-1-{}".format, decisions or StateFiles())
+
+
 def spec(attempt: int = 1) -> TaskSpec:
     return TaskSpec(task=TaskId("count-0"), job=1, attempt=AttemptId(attempt))
 
@@ -45,7 +52,7 @@ def test_it_is_a_dictionary_and_its_views_never_change(folders: Iterator[Path], 
     opened: list[RocksState] = []
 
     def new(layout: Layout) -> RocksState:
-        opened.append(RocksState(next(folders), layout, Limits(3, 2)))
+        opened.append(rocks_state(next(folders), layout, Limits(3, 2)))
         return opened[-1]
 
     some: list[Change] = data.draw(changes(name))
@@ -60,7 +67,7 @@ def test_a_view_outlives_changes_compactions_and_its_store(
     folders: Iterator[Path],
 ) -> None:
     """The iterators of rocksdict's own snapshots are."""
-    state = RocksState(next(folders), SINGLE, Limits(2, 2))
+    state = rocks_state(next(folders), SINGLE, Limits(2, 2))
     state.update({1: 1, 2: 1, 3: 1})
     view = state.snapshot()
     state.update({1: 2, 4: 2})
@@ -75,8 +82,8 @@ def test_a_view_outlives_changes_compactions_and_its_store(
 
 @pytest.mark.parametrize("keys", [1, 12])
 def test_files_are_merged_when_it_is_asked_and_not_before(folders: Iterator[Path], keys: int) -> None:
-    """Also files that have no key in common, which RocksDB moves instead of merging them."""
-    state = RocksState(next(folders), ROWS, Limits(1, 12))
+    """Also files that have no key in common, which RocksDB would move instead of merging them."""
+    state = rocks_state(next(folders), ROWS, Limits(1, 12))
     for number in range(11):
         state[0, number % keys] = [(1, number)]
     assert not state.begin_compaction()
@@ -84,9 +91,52 @@ def test_files_are_merged_when_it_is_asked_and_not_before(folders: Iterator[Path
     assert [file["level"] for file in state._database.live_files()] == [0] * 12
     assert state.begin_compaction()
     state.end_compaction()
-    assert all(file["level"] > 0 for file in state._database.live_files())
+    (merged_file,) = state._database.live_files()
+    assert merged_file["level"] > 0
     assert not state.begin_compaction()
     assert state[0, 11 % keys] == [(1, 11)]
+    state.close()
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(), st.booleans()), max_size=40),
+    memtable=st.sampled_from([1, 3, 100]),
+)
+@settings(max_examples=25, deadline=None)
+def test_its_files_hold_the_state_whatever_is_changed_flushed_and_merged_later(
+    folders: Iterator[Path], steps: list[tuple[int, int | None, bool]], memtable: int
+) -> None:
+    """A value of None deletes the key."""
+    state = rocks_state(next(folders), SINGLE, Limits(memtable, 2))
+    views = []
+    for key, value, merges in steps:
+        if value is not None:
+            state[key] = value
+        else:
+            state.pop(key, None)
+        if merges and state.begin_compaction():
+            state.end_compaction()
+        views.append((state.snapshot(), dict(state.items())))
+    for view, then in views:
+        assert Codec(SINGLE).state(merged(pairs_of(file.data) for file in view.files())) == then
+    state.close()
+
+
+def test_a_file_keeps_its_name_in_all_snapshots_and_none_gets_it_again(folders: Iterator[Path]) -> None:
+    state = rocks_state(next(folders), SINGLE, Limits(1, 3))
+    names = []
+    for value in range(4):
+        state[1] = value
+        if value == 2:
+            assert state.begin_compaction()
+            state.end_compaction()
+        names.append([file.name for file in state.snapshot().files()])
+    assert names == [
+        ["count-0-1-0"],
+        ["count-0-1-0", "count-0-1-1"],
+        ["count-0-1-2"],
+        ["count-0-1-2", "count-0-1-3"],
+    ]
     state.close()
 
 

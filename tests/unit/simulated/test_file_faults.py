@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtRest, AtTime, FailWrite, KillCoordinator, KillTask, TearWrite
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Fork, Scenario
 from cutproof.properties.invariants.judge import judge
-from cutproof.properties.model.history import History, SnapshotDeleted
+from cutproof.properties.model.history import FaultFired, History, JobEnded, SnapshotDeleted
 from cutproof.properties.model.verdict import Violated
 from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -78,15 +80,43 @@ def test_a_delete_that_fails_is_tried_again(what: str, snapshot_format: str) -> 
 def test_a_record_that_never_can_be_deleted_keeps_its_files_and_the_next_coordinator_goes_on() -> None:
     faults = tuple(FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-record") for _ in range(5))
     scenario, history = run(*faults)
-    assert fired(history) == ["fail-write"] * 5
+    tried = [one.at_us for one in journal(FaultFired, history)]
+    assert [after - before for before, after in pairwise(tried)] == [3_000, 6_000, 12_000, 24_000]
+    assert violated(scenario, history) == {}
+    (deleted,) = [one for one in journal(SnapshotDeleted, history) if one.checkpoint == 1]
+    assert deleted.at_us > tried[-1]
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["coordinator-lives", "coordinator-dies"])
+@pytest.mark.parametrize("snapshot_format", FORMATS)
+def test_nothing_that_a_record_needs_is_deleted_while_the_record_cannot_be(snapshot_format: str, dies: bool) -> None:
+    """Neither its files, nor the records before it in the sources' logs, nor its data in flight."""
+    fault = FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-record")
+    death = KillCoordinator(trigger=AtPoint(point="record-read", occurrence=30), down_us=2_000)
+    engine = {"snapshot_format": snapshot_format, "trims_logs": True, "alignment": "unaligned", "full_every": 4}
+    scenario, history = run(fault, *([death] if dies else []), read_interval_us=300, **engine)
+    (failed, *_) = journal(FaultFired, history)
+    deletions = [one for one in journal(SnapshotDeleted, history) if one.at_us >= failed.at_us]
+    assert deletions[0].checkpoint == 1 or dies
+    assert deletions[0].at_us >= failed.at_us + (2_000 if dies else 3_000)
+    assert violated(scenario, history) == {}
+
+
+def test_the_end_of_a_job_waits_for_its_deletes() -> None:
+    fault = FailWrite(trigger=AtPoint(point="checkpoint-completed", occurrence=5), task=None, what="delete-file")
+    scenario, history = run(fault)
+    (failed,) = journal(FaultFired, history)
+    (ended,) = journal(JobEnded, history)
+    assert ended.at_us >= failed.at_us + 3_000
     assert violated(scenario, history) == {}
 
 
 def test_a_file_that_cannot_be_deleted_stays_until_the_next_coordinator_sweeps() -> None:
-    faults = tuple(FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-file") for _ in range(5))
-    assert violated(*run(*faults)) == {"no-leaks": "file left"}
-    dies = KillCoordinator(trigger=AtPoint(point="checkpoint-completed", occurrence=4), down_us=2_000)
-    assert violated(*run(*faults, dies)) == {}
+    """Other files that are deleted during its pauses take some of the faults."""
+    faults = tuple(FailWrite(trigger=AtTime(at_us=1), task=None, what="delete-file") for _ in range(60))
+    assert violated(*run(*faults, read_interval_us=3_000)) == {"no-leaks": "file left"}
+    dies = KillCoordinator(trigger=AtPoint(point="checkpoint-completed", occurrence=40), down_us=2_000)
+    assert violated(*run(*faults, dies, read_interval_us=3_000)) == {}
 
 
 def test_who_takes_it_for_done_leaks() -> None:

@@ -289,7 +289,7 @@ def test_a_history_whose_mapping_lost_a_move_is_refused() -> None:
 
 def test_what_is_planned_and_what_came_of_it_are_counted() -> None:
     refused, whole = resume(Upgrade(renamed=RENAMED)), resume(WHOLE)
-    assert [is_refused(one) for one in (refused, whole, resume())] == [True, False, False]
+    assert [is_refused(one, job().workload) for one in (refused, whole, resume())] == [True, False, False]
     assert [action_of(one) for one in (whole, resume())] == ["resume upgraded", "resume newest"]
     scenario = scenario_of(STOP, refused, whole)
     found = {stop.kind: stop.finished for stop in stops_of(scenario, ran(scenario))}

@@ -15,7 +15,7 @@ from ...decisions.increments import Increments, Taken
 from ...decisions.naming import Naming
 from ...vocabulary.formats import ENTRIES, Filed, Format, Keyed, KeyedEdit, NewFile, StateFile, file_of
 from ...vocabulary.ids import CheckpointId, Handle
-from ...vocabulary.views import SortedFile, View
+from ...vocabulary.views import SortedFile, SstFile, View
 
 
 class SnapshotFiles:
@@ -73,7 +73,7 @@ class SnapshotFiles:
         return Taken(files, keyed=now), new
 
     def _linked(
-        self, runs: Sequence[SortedFile], handle: Handle, stored: Mapping[str, StateFile]
+        self, runs: Sequence[SortedFile | SstFile], handle: Handle, stored: Mapping[str, StateFile]
     ) -> tuple[Taken, tuple[NewFile, ...]]:
         """An LSM store: its sorted files, of which those are written that the base does not have.  Such a file never
         changes, and no two have one name."""

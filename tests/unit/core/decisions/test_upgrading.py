@@ -11,6 +11,11 @@ from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.core.vocabulary.upgrades import StateMapping
 from unit.core.coordinator_rig import GRAPH, OP, SOURCE, CoordinatorRig, complete_snapshot, deployed, savepoint
 
+NO_SAVEPOINT = (
+    "checkpoint 5 is no savepoint, and op cannot be new or gone, nor have another uid or type than in it: resume from a"
+    " savepoint"
+)
+
 
 def upgraded(moves: dict[str, str], **uids: str) -> JobGraph:
     return GRAPH.upgraded(uids).taking_over(StateMapping(moves=moves))
@@ -111,12 +116,12 @@ def test_a_job_begins_whose_mapping_moves_every_state(graph: JobGraph, snapshot:
         (
             in_hundredths(GRAPH, op="whole-to-hundredths"),
             complete_snapshot(5),
-            "checkpoint 5 is no savepoint, and op cannot have another uid or type than in it: resume from a savepoint",
+            NO_SAVEPOINT,
         ),
         (
             upgraded({"op": "new"}, op="new"),
             complete_snapshot(5),
-            "checkpoint 5 is no savepoint, and op cannot have another uid or type than in it: resume from a savepoint",
+            NO_SAVEPOINT,
         ),
     ],
 )

@@ -9,6 +9,7 @@ from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from unit.core.coordinator_rig import CoordinatorRig, deployed, savepoint
 
 GROUPS = 8
+GONE = "checkpoint 5 holds state of {}, which the job no longer has: it is dropped only with allow_non_restored_state"
 
 
 def graph(*between: str, wide: int = 2, groups: int = GROUPS, edges: str = "hash") -> JobGraph:
@@ -37,12 +38,12 @@ def refusal(new: JobGraph, initial: CompletedSnapshot) -> str:
         (
             savepoint(graph("count", "join")),
             graph("join"),
-            "checkpoint 5 holds state of count, which the job no longer has: nobody would take it",
+            GONE.format("count"),
         ),
         (
             savepoint(graph("count", "join"), "source-0", "count-0", "count-1"),
             graph(),
-            "checkpoint 5 holds state of count, join, which the job no longer has: nobody would take it",
+            GONE.format("count, join"),
         ),
         (
             savepoint(graph("count", "join")),

@@ -44,7 +44,7 @@ def test_there_are_those_that_rename_and_that_retype_and_that_are_refused(upgrad
             if upgrade is not None:
                 found["renamed"] += bool(upgrade.renamed)
                 found["retyped"] += bool(upgrade.retyped)
-                found["refused"] += is_refused(command)
+                found["refused"] += is_refused(command, one.scenario.workload)
                 assert set(upgrade.retyped) <= set(sums(one.scenario.workload))
     assert min(found[kind] for kind in ("renamed", "retyped", "refused")) >= 8
 

@@ -173,6 +173,9 @@ def test_the_simulated_engine_can_hit_every_combination() -> None:
         ("no choice of a snapshot", {"resumes_older": False}),
         ("no choice of a snapshot", {"commands": frozenset({"cancel", "resume"})}),
         ("no claims", {"claims_snapshots": False}),
+        ("no other operators", {"changes_operators": False}),
+        ("no other operators", {"operators": frozenset({"join", "map"})}),
+        ("no other operators", {"sinks": frozenset({"idempotent"})}),
         ("no commits", {"sinks": frozenset({"plain"})}),
     ],
 )
