@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.decisions.references import References
+from ..core.decisions.snapshots.references import References
 from .registry import Defect
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.decisions.checkpointing import Cleanup, RestoreChoice
-from ..core.decisions.naming import Naming
+from ..core.decisions.snapshots.naming import Naming
 from ..core.decisions.tasks import StartPosition
 from ..core.job.split_log import SplitLog
 from ..core.job.topology import JobGraph

@@ -17,8 +17,8 @@ from ..core.decisions.commits import (
     Succeeded,
     Verdict,
 )
-from ..core.decisions.naming import Naming
 from ..core.decisions.part import Part
+from ..core.decisions.snapshots.naming import Naming
 from ..core.protocol.barrier_alignment import Alignment
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.state import Sealed

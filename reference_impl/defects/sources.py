@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.decisions.naming import Naming
+from ..core.decisions.snapshots.naming import Naming
 from ..core.decisions.tasks import CutStep, PutOff, SourceCut, StartPosition
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, operator_of
 from ..core.vocabulary.state import TaskState

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.naming import Naming
 from ..core.decisions.persisting import Persisting
+from ..core.decisions.snapshots.naming import Naming
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import Complete
 from ..core.vocabulary.state import Ref

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.decisions.storing import Storing
+from ..core.decisions.snapshots.storing import Storing
 from ..core.vocabulary.effects import Discard, Effect
 from ..core.vocabulary.formats import WriteStep
 from ..core.vocabulary.ids import CheckpointId, Handle

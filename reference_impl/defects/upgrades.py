@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ..core.decisions.checkpointing import RestoreChoice
-from ..core.decisions.upgrading import Upgrading
+from ..core.decisions.snapshots.upgrading import Upgrading
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyIncompatible, OperatorsRemoved, StateMissing
 from ..core.vocabulary.events import CompletedSnapshot

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core.decisions.references import References
+from ..core.decisions.snapshots.references import References
 from ..core.vocabulary.ids import Handle
 
 ORIGIN = 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ....reference_impl.core.decisions.naming import Naming
+from ....reference_impl.core.decisions.snapshots.naming import Naming
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot
 from ....reference_impl.core.vocabulary.formats import (
     CANONICAL,

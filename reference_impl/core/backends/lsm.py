@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ..decisions.state_files import StateFiles
+from ..decisions.snapshots.state_files import StateFiles
 from ..vocabulary.state import TaskState
 from ..vocabulary.views import SortedFile
 from .keyed_state import FiledState

@@ -15,8 +15,8 @@ from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
 from ..vocabulary.stages import Stage, Working
 from ..vocabulary.timeouts import CheckpointTimeout
-from .compatibility import refusal
 from .part import Part
+from .snapshots.compatibility import refusal
 
 
 class CheckpointIds(Part):

@@ -16,17 +16,17 @@ from .failover import Failover
 from .fencing import Fencing
 from .finishing import Ending, Finishing
 from .in_flight import Capture
-from .increments import Increments
 from .local_recovery import LocalRecovery
-from .naming import Naming
 from .part import Part
 from .persisting import Persisting
-from .redistribution import Redistribution
-from .references import References
-from .state_files import StateFiles
-from .storing import Storing
+from .snapshots.increments import Increments
+from .snapshots.naming import Naming
+from .snapshots.redistribution import Redistribution
+from .snapshots.references import References
+from .snapshots.state_files import StateFiles
+from .snapshots.storing import Storing
+from .snapshots.upgrading import Upgrading
 from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup
-from .upgrading import Upgrading
 
 
 class Parts:

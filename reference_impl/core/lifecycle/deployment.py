@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..decisions.compatibility import layout_of
 from ..decisions.parts import Parts
+from ..decisions.snapshots.compatibility import layout_of
 from ..extensions.rescaling.rescaled_deployment import deployment_from, with_unions
 from ..extensions.sources.enumerator import SplitAssignment
 from ..job.config import Config

@@ -23,7 +23,7 @@ ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Che
                                     CheckpointCoordinator._notify
 ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py: InputTask.current_snapshot
                                     source.py: SourceTask.unkeyed_state    checkpoints.py: Checkpoints._record_of
-                                    ../decisions/compatibility.py: refusal (a record that lacks a state)
+                                    ../decisions/snapshots/compatibility.py: refusal (a record that lacks a state)
 ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, Failover.fail_over
                                     ../lifecycle/execution.py: Execution.start, Execution.deploy
                                     task.py: Task.restore    attempts.py: Attempts

@@ -112,7 +112,7 @@ def pooled_id_in(name: str) -> str | None:
 
 def writer_in(name: str) -> TaskId:
     """The task that began a transaction, read from its name: for those who have only the name, in a snapshot or in a
-    journal (see `decisions.naming`)."""
+    journal (see `decisions.snapshots.naming`)."""
     writer = name.partition("/")[2].rpartition("/")[0]
     require(bool(writer), f"the transaction {name!r} names no writer")
     return TaskId(writer)

@@ -22,7 +22,7 @@ from ...core.backends.lsm import Codec, Limits
 from ...core.backends.opening import limits_of, open_state
 from ...core.backends.sst_files import FORMAT_VERSION
 from ...core.decisions.parts import Parts
-from ...core.decisions.state_files import StateFiles
+from ...core.decisions.snapshots.state_files import StateFiles
 from ...core.job.config import Config
 from ...core.job.task_spec import TaskSpec
 from ...core.vocabulary.ids import AttemptId, TaskId

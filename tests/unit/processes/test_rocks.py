@@ -17,7 +17,7 @@ from cutproof.reference_impl.core.backends.lsm import Codec, Limits
 from cutproof.reference_impl.core.backends.sorted_runs import merged
 from cutproof.reference_impl.core.backends.sst_files import pairs_of
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.decisions.state_files import StateFiles
+from cutproof.reference_impl.core.decisions.snapshots.state_files import StateFiles
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId

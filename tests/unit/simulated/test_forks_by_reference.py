@@ -17,7 +17,7 @@ from cutproof.properties.model.history import Forked, History, SnapshotDeleted
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.decisions.references import References
+from cutproof.reference_impl.core.decisions.snapshots.references import References
 from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.simulated.sharing import Sharing
 from unit.simulated.worlds import counted, job, journal

@@ -19,7 +19,7 @@ from cutproof.properties.model.workload import Batch, Filter, Input, Map, Node, 
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.buffered_rows import waiting
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.decisions.snapshots.redistribution import Redistribution, Share
 from cutproof.reference_impl.core.extensions.rescaling import rescale
 from cutproof.reference_impl.core.operators.operator_state import Item, Place
 from cutproof.reference_impl.core.operators.operators import Operator

@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ...decisions.redistribution import Share, States
+from ...decisions.snapshots.redistribution import Share, States
 from ...job.key_groups import key_group, owner
 from ...vocabulary.messages import Piece
 from ...vocabulary.state import BEGINNING, Passing

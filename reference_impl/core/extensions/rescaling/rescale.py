@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ...decisions.redistribution import Redistribution, Share, States
+from ...decisions.snapshots.redistribution import Redistribution, Share, States
 from ...job.topology import key_group
 from ...operators.operator_state import Item
 from ...operators.timers import Timer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from ...decisions.naming import Naming
+from ...decisions.snapshots.naming import Naming
 from ...job.task_spec import TaskSpec
 from ...protocol.sink import OpenTransaction
 from ...vocabulary.state import Sealed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...decisions.parts import Parts
-from ...decisions.redistribution import Share
+from ...decisions.snapshots.redistribution import Share
 from ...job.task_spec import TaskSpec
 from ...vocabulary.effects import Effect, Fetch, Load
 from ...vocabulary.errors import expect

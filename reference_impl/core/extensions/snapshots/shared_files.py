@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from ...decisions.increments import Holder, Increments
+from ...decisions.snapshots.increments import Holder, Increments
 from ...job.config import Config
 from ...protocol.checkpoints import UnderWay
 from ...vocabulary.events import Claims, CompletedSnapshot, all_of, files_needed

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...decisions.increments import Increments, Taken
-from ...decisions.naming import Naming
+from ...decisions.snapshots.increments import Increments, Taken
+from ...decisions.snapshots.naming import Naming
 from ...vocabulary.formats import ENTRIES, Filed, Format, Keyed, KeyedEdit, NewFile, StateFile, file_of
 from ...vocabulary.ids import CheckpointId, Handle
 from ...vocabulary.views import SortedFile, SstFile, View

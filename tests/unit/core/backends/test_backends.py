@@ -14,7 +14,7 @@ from cutproof.reference_impl.core.backends.keys import as_bytes, from_bytes
 from cutproof.reference_impl.core.backends.layouts import ROWS, SINGLE, Layout
 from cutproof.reference_impl.core.backends.lsm import Codec, Limits, LsmState
 from cutproof.reference_impl.core.backends.sorted_runs import Run, decoded, encoded, merged
-from cutproof.reference_impl.core.decisions.state_files import StateFiles
+from cutproof.reference_impl.core.decisions.snapshots.state_files import StateFiles
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.views import SortedFile
 from unit.core.backends.models import VALUES, assert_it_is_a_dictionary, changes, heap

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.decisions.compatibility import layout_of
+from cutproof.reference_impl.core.decisions.snapshots.compatibility import layout_of
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import TaskId

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cutproof.reference_impl.core import decisions
-from cutproof.reference_impl.core.decisions.naming import Naming
 from cutproof.reference_impl.core.decisions.part import Part
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.decisions.snapshots.naming import Naming
 from cutproof.reference_impl.core.decisions.tasks import Copying, CutStep, PutOff, SourceCut
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config

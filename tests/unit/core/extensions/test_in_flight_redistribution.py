@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share, States
+from cutproof.reference_impl.core.decisions.snapshots.redistribution import Redistribution, Share, States
 from cutproof.reference_impl.core.extensions.rescaling.in_flight_redistribution import Before, is_record, owned
 from cutproof.reference_impl.core.extensions.rescaling.rescale import Gathering
 from cutproof.reference_impl.core.job.topology import key_group, owner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.decisions.naming import Naming
+from cutproof.reference_impl.core.decisions.snapshots.naming import Naming
 from cutproof.reference_impl.core.extensions.sinks.transaction_names import NewNames, PooledIds
 from cutproof.reference_impl.core.protocol.sink import OpenTransaction
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cutproof.reference_impl.batch.execution import Batch
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.decisions.snapshots.redistribution import Redistribution, Share
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.rescaling.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config

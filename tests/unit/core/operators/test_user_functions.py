@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.decisions.snapshots.redistribution import Redistribution, Share
 from cutproof.reference_impl.core.extensions.rescaling.rescale import redistributed
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.user_functions import (

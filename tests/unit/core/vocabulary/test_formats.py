@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.core.backends.stored import read_snapshot
-from cutproof.reference_impl.core.decisions.increments import Increments
+from cutproof.reference_impl.core.decisions.snapshots.increments import Increments
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.formats import (
     CANONICAL,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..job.topology import JobGraph
-from ..vocabulary.causes import (
+from ...job.topology import JobGraph
+from ...vocabulary.causes import (
     AnyIncompatible,
     FinishedBehindUnfinished,
     KeyGroupsChanged,
@@ -13,8 +13,8 @@ from ..vocabulary.causes import (
     OperatorsRemoved,
     StateMissing,
 )
-from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.ids import operator_of, task_id
+from ...vocabulary.events import CompletedSnapshot
+from ...vocabulary.ids import operator_of, task_id
 
 
 def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:

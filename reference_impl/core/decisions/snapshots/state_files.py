@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from .part import Part
+from ..part import Part
 
 File = TypeVar("File")
 Memtable = dict[bytes, bytes | None]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..vocabulary.effects import Discard, Effect
-from ..vocabulary.formats import WriteStep
-from ..vocabulary.ids import CheckpointId, Handle
-from .part import Part
+from ...vocabulary.effects import Discard, Effect
+from ...vocabulary.formats import WriteStep
+from ...vocabulary.ids import CheckpointId, Handle
+from ..part import Part
 
 
 class Storing(Part):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..vocabulary.transactions import Row
-from .part import Part
+from ...vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from ...vocabulary.transactions import Row
+from ..part import Part
 
 
 class Naming(Part):

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..vocabulary.events import Claims, CompletedSnapshot
-from ..vocabulary.formats import Edit, Filed, Keyed, StateFile
-from ..vocabulary.ids import CheckpointId, Handle
-from .part import Part
+from ...vocabulary.events import Claims, CompletedSnapshot
+from ...vocabulary.formats import Edit, Filed, Keyed, StateFile
+from ...vocabulary.ids import CheckpointId, Handle
+from ..part import Part
 
 T = TypeVar("T", bound=tuple[Any, ...])
 

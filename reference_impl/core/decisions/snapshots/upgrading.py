@@ -11,18 +11,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..job.topology import JobGraph
-from ..vocabulary.causes import (
+from ...job.topology import JobGraph
+from ...vocabulary.causes import (
     AnyIncompatible,
     OperatorsRemoved,
     OperatorsRenamed,
     StatesRetyped,
     UpgradedFromCheckpoint,
 )
-from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.ids import operator_of
-from ..vocabulary.upgrades import CONVERSIONS, TOTAL, WHOLE, StateMapping
-from .part import Part
+from ...vocabulary.events import CompletedSnapshot
+from ...vocabulary.ids import operator_of
+from ...vocabulary.upgrades import CONVERSIONS, TOTAL, WHOLE, StateMapping
+from ..part import Part
 
 
 class Upgrading(Part):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .part import Part
+from ..part import Part
 
 
 class References(Part):
