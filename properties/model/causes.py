@@ -46,11 +46,19 @@ class NeededForRecovery(Cause, tag="needed-for-recovery"):
     checkpoint: int
 
 
+class NotCopied(Cause, tag="not-copied"):
+    """A snapshot is not copied for its user: one of its files is missing, altered, or could not be written."""
+
+    checkpoint: int
+
+
 class OtherCause(Cause, tag="other"):
     """Any cause on which no judgement depends."""
 
 
-AnyCause = NoHeartbeat | TransactionRefused | SnapshotUnreadable | IncompatibleJob | NeededForRecovery | OtherCause
+AnyCause = (
+    NoHeartbeat | TransactionRefused | SnapshotUnreadable | IncompatibleJob | NeededForRecovery | NotCopied | OtherCause
+)
 
 
 class Why(msgspec.Struct, frozen=True):

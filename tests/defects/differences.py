@@ -152,6 +152,7 @@ SIMULATED = {
     "P42": "job failed",
     "P43": "loaded state differs",
     "P44": "loaded state differs",
+    "P45": "copy incomplete",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that

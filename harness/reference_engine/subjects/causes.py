@@ -25,6 +25,8 @@ def translated(cause: c.AnyCause | None) -> h.AnyCause | None:
             return h.IncompatibleJob(operators=operators)
         case c.NeededForRecovery(checkpoint=checkpoint):
             return h.NeededForRecovery(checkpoint=checkpoint)
+        case c.NotCopied(checkpoint=checkpoint):
+            return h.NotCopied(checkpoint=checkpoint)
     return h.OtherCause()
 
 

@@ -1,4 +1,4 @@
-"""Snapshots that a user has deleted: which may be, and which were refused.
+"""Snapshots that a user has deleted or copied: which may be, and which were refused.
 
 The snapshot that an attempt would begin with after a failure cannot be deleted; every other one can.  So the command is
 refused for the first, and only for the first.  Another snapshot may complete between a command and its answer, and
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model.causes import NeededForRecovery
+from ...model.causes import NeededForRecovery, NotCopied
+from ...model.history import FaultFired
 from ...model.verdict import Violated
 from ...model.words import journal_until
 from ...quick_checker.case import Case
@@ -35,6 +36,27 @@ def wrongly_refused(case: Case) -> Violated | None:
             message = f"checkpoint {named} was not deleted, although the job would restore another one"
             return _violated(case, one, "command answered wrongly", message)
     return None
+
+
+def wrongly_uncopied(case: Case) -> Violated | None:
+    """A snapshot that was not copied because of a file, although no fault had struck any file by then."""
+    for one in case.commands.asked:
+        answer = one.answer
+        if not one.refused or answer is None or not isinstance(answer.cause, NotCopied):
+            continue
+        struck = (
+            entry
+            for entry in case.history.journal
+            if isinstance(entry, FaultFired) and entry.kind in _ON_FILES and entry.order < answer.order
+        )
+        if next(struck, None) is None:
+            message = f"checkpoint {one.issued.checkpoint} was not copied because of a file: {answer.error}"
+            return _violated(case, one, "command answered wrongly", message)
+    return None
+
+
+_ON_FILES = ("fail-write", "tear-write", "lose-unsynced")
+"""the faults after which a file may be missing or torn, or a write may fail"""
 
 
 def restored_meanwhile(case: Case, one: Asked) -> Iterator[int | None]:

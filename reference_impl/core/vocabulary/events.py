@@ -194,6 +194,20 @@ class DeleteFailed(Event):
     reason: str
 
 
+class SnapshotCopied(Event):
+    """The copy of a snapshot for its user is complete."""
+
+    checkpoint: CheckpointId
+
+
+class CopyFailed(Event):
+    """A snapshot could not be copied for its user; of the copy nothing is there, and it has no record."""
+
+    checkpoint: CheckpointId
+    reason: str
+    """names the file that is missing, altered or could not be written"""
+
+
 class CommandKind(Enum):
     """What a user requests."""
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask
+from cutproof.faults.plan import AtPoint, AtRest, AtTime, FailWrite, KillCoordinator, KillTask, TearWrite
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.model import AnyCommand, CopySnapshot, DeleteSnapshot, Fork, MoveSnapshot, Savepoint
 from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.causes import NotCopied
 from cutproof.properties.model.history import CommandIssued, CommandReturned, CoordinatorUp, History
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Count
@@ -19,6 +20,7 @@ from cutproof.properties.mutations.copies import COPY_MUTATIONS
 from cutproof.properties.mutations.tampering import tamperings
 from cutproof.properties.quick_checker.case import Case
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.defects import parts_for
 from unit.simulated.worlds import job, journal
 
@@ -132,6 +134,88 @@ def test_a_coordinator_that_dies_meanwhile_leaves_no_half_copy_and_the_command_i
     assert answers(twice)[1:] == [(early(twice), "")]
     assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
     assert early(twice) not in twice.residue.retained
+
+
+EARLIER = AtPoint(point="checkpoint-completed", occurrence=3, side="before")
+FAILING = {
+    "file": FailWrite(trigger=EARLIER, task=None, what="copy-file"),
+    "record": FailWrite(trigger=EARLIER, task=None, what="copy-record"),
+}
+
+
+@pytest.mark.parametrize("wish", [COPY, MOVE])
+@pytest.mark.parametrize("what", FAILING)
+def test_a_copy_whose_write_fails_is_refused_has_no_record_and_can_be_repeated(what: str, wish: AnyCommand) -> None:
+    once = ran(EARLY, wish, faults=(FAILING[what],))
+    ((number, error),) = answers(once)
+    assert number is None
+    assert error.startswith(f"checkpoint {early(once)} is not copied: ")
+    assert error.endswith("the store reported an error")
+    assert (f"/chk-{early(once)}/" in error) == (what == "file")
+    assert copied(once) == ([], set())
+    assert early(once) in once.residue.retained
+    twice = ran(EARLY, wish, again(wish), faults=(FAILING[what],))
+    assert answers(twice)[1] == (early(twice), "")
+    assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
+
+
+@pytest.mark.parametrize("wish", [COPY, MOVE])
+@pytest.mark.parametrize("file", [1, 2, 4, 5])
+def test_half_a_copy_is_deleted_by_the_next_coordinator_and_the_command_can_be_repeated(
+    file: int, wish: AnyCommand
+) -> None:
+    """Of each file, or of the record, in a job whose coordinator dies of it."""
+    at = AtPoint(point="file-copied", occurrence=file - 1, side="after") if file > 1 else EARLIER
+    torn = TearWrite(trigger=at, task=None, how="copy")
+    once = ran(EARLY, wish, faults=(torn,))
+    assert answers(once) == [(None, "the coordinator died")]
+    assert copied(once) == ([], set())
+    assert early(once) in once.residue.retained
+    twice = ran(EARLY, wish, again(wish), Fork(trigger=AtRest()), faults=(torn,))
+    assert answers(twice)[1:] == [(early(twice), "")]
+    assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
+
+
+@pytest.mark.parametrize("wish", [COPY, MOVE])
+@pytest.mark.parametrize("altered", [False, True])
+def test_a_copy_of_a_snapshot_whose_file_is_missing_or_altered_is_refused_by_its_name(
+    wish: AnyCommand, altered: bool
+) -> None:
+    scenario = job(60, Count(), commands=(EARLY, wish), retained_checkpoints=8, checkpoint_interval_us=1_000)
+    one = Run(scenario, Parts(), False)
+    files = one.world.files.files
+    damaged: list[str] = []
+
+    def damage(*_: object) -> None:
+        (savepoint,) = [record for record in one.world.retained_now() if record.savepoint]
+        name = savepoint.handles[TaskId("op0-0")]
+        damaged.append(name)
+        data = files.pop(name)
+        if altered:
+            files[name] = data[:-1] + b"?"
+
+    one.triggers.add(AtPoint(point="checkpoint-completed", occurrence=3, side="before"), damage)
+    history = one.history()
+    why = "its checksum does not fit its content" if altered else "is not in the store"
+    ((number, error),) = answers(history)
+    assert (number, damaged[0] in error, why in error) == (None, True, True)
+    assert copied(history) == ([], set())
+
+
+def test_who_leaves_out_what_fails_has_copies_that_cannot_be_restored() -> None:
+    settings = {"retained_checkpoints": 8, "checkpoint_interval_us": 1_000}
+    scenario = job(60, Count(), commands=(EARLY, COPY), faults=(FAILING["file"],), **settings)
+    history = Run(scenario, parts_for("P45"), False).history()
+    assert violated_in(scenario, history) == {"restored-state": "copy incomplete"}
+
+
+def test_a_copy_that_is_refused_because_of_a_file_needs_a_fault_on_files() -> None:
+    scenario = job(60, Count(), commands=(EARLY, COPY), retained_checkpoints=8, checkpoint_interval_us=1_000)
+    history = Run(scenario, Parts(), False).history()
+    (at,) = [at for at, one in enumerate(history.journal) if isinstance(one, CommandReturned) and one.command == 1]
+    cause = NotCopied(checkpoint=early(history))
+    history.journal[at] = replace(history.journal[at], checkpoint=None, error="it is gone", cause=cause)
+    assert violated_in(scenario, history)["progress"] == "command answered wrongly"
 
 
 @pytest.mark.parametrize("snapshot_format", ["canonical", "native", "incremental"])
