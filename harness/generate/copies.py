@@ -44,7 +44,7 @@ def _copies(command: AnyCommand) -> bool:
 
 
 def copies(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]:
-    """A savepoint that is copied or moved later, the oldest snapshot, or the newest one, which is mostly not moved."""
+    """A savepoint that is copied or moved later, the oldest snapshot, or the newest one, which is deleted later."""
     kind = choices.pick((CopySnapshot, MoveSnapshot))
     snapshot = choices.pick((NAME, "oldest", "newest"))
     saves = (Savepoint(trigger=at_some_time(choices, target, share=(5, 45)), name=NAME),) if snapshot == NAME else ()

@@ -48,14 +48,20 @@ class StoresOfFork(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def records(self) -> tuple[CompletedSnapshot, ...]:
         known = DiskFiles(self.copy.root).survey()[0]
-        return tuple(one for one in known if one.checkpoint in self.copy.retained and one.checkpoint <= self.checkpoint)
+        return tuple(
+            one.in_another_place()
+            for one in known
+            if one.checkpoint in self.copy.retained and one.checkpoint <= self.checkpoint
+        )
 
     def write(self, root: Path, *, whole_files: bool) -> None:
         _copy(self.copy.root, root, by_reference=self.copy.by_reference)
-        files, left = DiskFiles(root), {one.checkpoint for one in self.records}
+        files, left = DiskFiles(root), {one.checkpoint: one for one in self.records}
         for record in files.survey()[0]:
             if record.checkpoint not in left:
                 files.discard((), record.checkpoint)
+            elif record.moved:
+                files.store(left[record.checkpoint])
         DiskJobs(root).save(self.copy.job)
 
 

@@ -212,11 +212,12 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
 
 
 def demand_of_ancestor(source: Directory, record: CompletedSnapshot, target: Path) -> None:
-    """Raise UsageError unless the run of which `target` is has a snapshot in its past: one that it took itself, or that
-    an ancestor took behind which it began, up to the snapshot with which it began.  A job that begins from it there goes
-    on where that run once was."""
+    """Raise UsageError unless the run of which `target` is has a snapshot in its past: one that it took itself, or one
+    of an ancestor, up to the snapshot from which it began.  A job that begins from it there goes on where that run once
+    was."""
     before = run_before(target)
-    unknown = f"{target} is not known to be of the run that took snapshot {record.checkpoint}, nor of one that began behind it"
+    taken = f"the run that took snapshot {record.checkpoint}"
+    unknown = f"{target} is not known to be of {taken}, nor of one that began behind it"
     if before is None:
         raise UsageError(f"{unknown}, and a job that begins there could not go on from it; name another directory")
     try:
@@ -339,7 +340,7 @@ def _stores(directory: Directory, records: tuple[CompletedSnapshot, ...], histor
     logs = DiskLogs(directory.root, whole_files=False)
     try:
         return Stores(
-            records=records,
+            records=tuple(one.in_another_place() for one in records),
             files={name: directory.content(name) or b"" for name in names},
             job=job,
             trimmed=dict(_trimmed(directory.root)),

@@ -21,10 +21,23 @@ def deleted_what_is_restored(case: Case) -> Violated | None:
     """A snapshot that was deleted although an attempt would have begun with it."""
     for one in case.commands.deletions:
         named = one.issued.checkpoint
-        if one.succeeded and named is not None and set(restored_meanwhile(case, one)) == {named}:
+        if one.issued.kind == "move-snapshot":  # it may be deleted later than the command is answered
+            needed = _restored_when_deleted(case, named or 0)
+        else:
+            needed = one.succeeded and named is not None and set(restored_meanwhile(case, one)) == {named}
+        if needed:
             message = f"checkpoint {named} was deleted, and the job would have restored it after a failure"
             return _violated(case, one, "restorable snapshot deleted", message)
     return None
+
+
+def _restored_when_deleted(case: Case, checkpoint: int) -> bool:
+    deleted_at = case.commands.deleted_at(checkpoint)
+    job = case.commands.job_at(deleted_at) if deleted_at is not None else None
+    if deleted_at is None or job is None:
+        return False
+    chosen = case.to_restore(deleted_at, job)
+    return chosen is not None and chosen.checkpoint == checkpoint
 
 
 def wrongly_refused(case: Case) -> Violated | None:

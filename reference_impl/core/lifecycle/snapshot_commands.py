@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..decisions.checkpointing import Cleanup
 from ..vocabulary.causes import DataInLogs, NeededForRecovery, NotCopied, NotRetained
-from ..vocabulary.effects import Effect, Return
+from ..vocabulary.effects import Effect, MarkMoved, Return
 from ..vocabulary.events import Commanded, CommandKind, CopyFailed, SnapshotCopied
 from ..vocabulary.ids import CheckpointId
 from .checkpoints_cleaner import CheckpointsCleaner
@@ -36,13 +36,11 @@ class SnapshotCommands:
             return [Return(event.command, cause=NotRetained(snapshot))]
         if found is not None and found.logs:
             return [Return(event.command, cause=DataInLogs(snapshot))]
-        moves = event.kind is CommandKind.MOVE
-        if moves and not self._may_be_deleted(snapshot):
-            return [Return(event.command, cause=NeededForRecovery(snapshot))]
         if is_copied:
             return self._copied(event, snapshot)
         copy = self._cleaner.copy(snapshot)
-        deleted = self._cleaner.delete(snapshot) if moves and self._decisions.deletes_moved(copied=False) else []
+        moves = event.kind is CommandKind.MOVE and self._decisions.deletes_moved(copied=False)
+        deleted = self._cleaner.delete(snapshot) if moves else []
         self._copying.setdefault(snapshot, []).append(event)
         return [*deleted, *copy]
 
@@ -58,7 +56,16 @@ class SnapshotCommands:
     def _copied(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
         """There is a complete copy: go on with the move, if it is one."""
         moves = event.kind is CommandKind.MOVE and self._decisions.deletes_moved(copied=True)
-        return [*(self._cleaner.delete(snapshot) if moves else ()), Return(event.command, snapshot)]
+        return [*(self._moved(snapshot) if moves else ()), Return(event.command, snapshot)]
+
+    def _moved(self, snapshot: CheckpointId) -> list[Effect]:
+        """Delete a snapshot of which there is a copy.  If the job would restore it after a failure, its record says so
+        instead, and it is deleted once the job would restore a newer one: the copy is its user's, who may take it away,
+        and no recovery may depend on it."""
+        if self._may_be_deleted(snapshot):
+            return self._cleaner.delete(snapshot)
+        marked = self._completed.mark_moved(snapshot)
+        return [MarkMoved(marked)] if marked is not None else []
 
     def _delete(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
         """Delete a snapshot, unless the job would restore it after a failure (SNAP-3)."""

@@ -301,6 +301,12 @@ class StoreCopy(Effect):
     snapshot: CompletedSnapshot
 
 
+class MarkMoved(Effect):
+    """Replace the record of a complete snapshot by one that says that it was moved."""
+
+    snapshot: CompletedSnapshot
+
+
 class Sweep(Effect):
     """Delete every snapshot in the store, of this job and those it was resumed from, except
     the named ones."""

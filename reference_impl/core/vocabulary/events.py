@@ -269,6 +269,12 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """how many complete checkpoints it builds on, one on the other; 0: all files were written for it"""
     in_flight: bool = False
     """some of its states hold elements that barriers overtook"""
+    moved: bool = False
+    """its user has it elsewhere: it is deleted here once the job would restore another one"""
+
+    def in_another_place(self) -> CompletedSnapshot:
+        """The same for a job that begins from a copy of the stores: nothing was moved there."""
+        return msgspec.structs.replace(self, moved=False) if self.moved else self
 
 
 Claims = Mapping[CheckpointId, bool]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ... import observed as o
 from ...core.job.config import Config
-from ...core.vocabulary.effects import CopyFiles, Discard, Effect, SaveJob, Store, StoreCopy, Sweep
+from ...core.vocabulary.effects import CopyFiles, Discard, Effect, MarkMoved, SaveJob, Store, StoreCopy, Sweep
 from ...core.vocabulary.errors import CorruptSnapshot
 from ...core.vocabulary.events import (
     CompletedSnapshot,
@@ -198,6 +198,11 @@ class Records:
             return
         if self._reach("snapshot-copied", "after", runner):
             runner.feed(SnapshotCopied(checkpoint))
+
+    def mark_moved(self, runner: RecordWriter, effect: MarkMoved) -> None:
+        if runner.alive and self._reach("snapshot-marked", "before", runner):
+            self.files.store(effect.snapshot)
+            self._reach("snapshot-marked", "after", runner)
 
     def _tear_copy(self, name: Handle) -> bool:
         """Whether a fault leaves half of a file's copy; then the coordinator dies."""

@@ -10,10 +10,26 @@ from msgspec.structs import replace
 from cutproof.faults.plan import AtPoint, AtRest, AtTime, FailWrite, KillCoordinator, KillTask, TearWrite
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.checks import problems_of
-from cutproof.harness.scenario.model import AnyCommand, CopySnapshot, DeleteSnapshot, Fork, MoveSnapshot, Savepoint
+from cutproof.harness.scenario.model import (
+    AnyCommand,
+    Cancel,
+    CopySnapshot,
+    DeleteSnapshot,
+    Fork,
+    MoveSnapshot,
+    Resume,
+    Savepoint,
+)
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.causes import NotCopied
-from cutproof.properties.model.history import CommandIssued, CommandReturned, CoordinatorUp, History
+from cutproof.properties.model.history import (
+    AttemptStarted,
+    CommandIssued,
+    CommandReturned,
+    CoordinatorUp,
+    History,
+    SnapshotDeleted,
+)
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Count
 from cutproof.properties.mutations.copies import COPY_MUTATIONS
@@ -94,11 +110,60 @@ def test_what_is_moved_is_not_retained_any_more_and_later_snapshots_keep_what_th
     assert needed(history, 1) & set(history.residue.files), "what later increments build on"
 
 
-def test_the_snapshot_that_the_job_would_restore_is_copied_and_not_moved() -> None:
+NEWEST = MoveSnapshot(trigger=behind(3), snapshot="newest")
+
+
+def test_the_snapshot_that_the_job_would_restore_is_copied() -> None:
     assert answers(ran(CopySnapshot(trigger=behind(3)))) == [(3, "")]
-    history = ran(MoveSnapshot(trigger=behind(3), snapshot="newest"))
-    assert answers(history) == [(None, "after a failure the job would restore checkpoint 3")]
-    assert (copied(history), 3 in history.residue.retained) == (([], set()), True)
+
+
+@pytest.mark.parametrize("snapshot_format", ["canonical", "native", "incremental"])
+def test_the_snapshot_that_the_job_would_restore_is_moved_once_there_is_a_newer_one(snapshot_format: str) -> None:
+    history = ran(NEWEST, snapshot_format=snapshot_format)
+    assert answers(history) == [(3, "")]
+    assert copied(history) == ([3], needed(history, 3))
+    assert 3 not in history.residue.retained
+    (deleted,) = [one for one in journal(SnapshotDeleted, history) if one.checkpoint == 3]
+    completions = {one.checkpoint: one.order for one in history.completed}
+    assert completions[4] < deleted.order < completions[5]
+
+
+def test_it_is_restored_as_long_as_there_is_none() -> None:
+    kill = KillTask(trigger=AtPoint(point="checkpoint-triggered", occurrence=4), task="op0-0")
+    history = ran(NEWEST, faults=(kill,))
+    assert answers(history) == [(3, "")]
+    assert {one.restores for one in journal(AttemptStarted, history)} == {None, 3}
+    assert (copied(history)[0], 3 in history.residue.retained) == ([3], False)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("point", "occurrence"),
+    [("file-copied", 1), ("file-copied", 4), ("snapshot-copied", 1), ("snapshot-marked", 1), ("snapshot-deleted", 1)],
+)
+def test_a_coordinator_may_die_at_any_point_of_that_and_the_command_is_repeated(
+    point: str, occurrence: int, side: str
+) -> None:
+    dies = KillCoordinator(trigger=AtPoint(point=point, occurrence=occurrence, side=side))  # type: ignore[arg-type]
+    once = ran(NEWEST, faults=(dies,))
+    assert journal(CoordinatorUp, once)
+    assert answers(once)[0] in ((None, "the coordinator died"), (3, ""))
+    assert 3 in (*once.residue.retained, *copied(once)[0]), "it is here or there"
+    again_by_name = (EARLY, replace(MOVE, trigger=behind(2)), again(MOVE))
+    twice = ran(*again_by_name, Fork(trigger=AtRest()), faults=(dies,), checkpoint_interval_us=3_000)
+    assert answers(twice)[1:] == [(early(twice), "")]
+    assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
+    assert early(twice) not in twice.residue.retained
+
+
+def test_a_job_that_is_cancelled_before_there_is_a_newer_one_is_resumed_from_it() -> None:
+    """And the next job deletes it."""
+    cancel = Cancel(trigger=AtPoint(point="checkpoint-triggered", occurrence=4))
+    cancelled = ran(NEWEST, cancel)
+    assert (answers(cancelled), cancelled.residue.retained[-1], copied(cancelled)[0]) == ([(3, "")], 3, [3])
+    resumed = ran(NEWEST, cancel, Resume(trigger=AtTime(at_us=1_000)))
+    assert [one.restores for one in journal(AttemptStarted, resumed)] == [None, 3]
+    assert 3 not in resumed.residue.retained
 
 
 @pytest.mark.parametrize("wish", [COPY, MOVE])
