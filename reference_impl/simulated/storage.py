@@ -119,7 +119,8 @@ class SnapshotFiles:
         return handle in self.files
 
     def written_for(self, handle: Handle) -> list[Handle]:
-        return [name for name in self.files if name.startswith(f"{handle}.")]
+        prefix = f"{handle}."
+        return [name for name in self.files if name.startswith(prefix)]
 
     def handles(self) -> list[Handle]:
         return list(self.files)
