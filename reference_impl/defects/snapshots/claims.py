@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.decisions.checkpointing import Cleanup
-from ..core.decisions.snapshots.increments import Increments
-from ..core.vocabulary.events import Claims, CompletedSnapshot
-from ..core.vocabulary.ids import CheckpointId
-from .registry import Defect
+from ...core.decisions.checkpointing import Cleanup
+from ...core.decisions.snapshots.increments import Increments
+from ...core.vocabulary.events import Claims, CompletedSnapshot
+from ...core.vocabulary.ids import CheckpointId
+from ..registry import Defect
 
 
 class BuildsOnWhatIsNotItsOwn(Increments):

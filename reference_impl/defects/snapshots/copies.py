@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.decisions.checkpointing import Cleanup
-from ..core.vocabulary.effects import CopyFiles, Effect, StoreCopy
-from ..core.vocabulary.events import CompletedSnapshot, files_needed, files_of
-from .registry import Defect
+from ...core.decisions.checkpointing import Cleanup
+from ...core.vocabulary.effects import CopyFiles, Effect, StoreCopy
+from ...core.vocabulary.events import CompletedSnapshot, files_needed, files_of
+from ..registry import Defect
 
 
 class DeletedBeforeItIsCopied(Cleanup):

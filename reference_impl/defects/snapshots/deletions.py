@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.decisions.checkpointing import Cleanup
-from ..core.vocabulary.effects import Discard, Effect
-from ..core.vocabulary.events import CompletedSnapshot, files_needed
-from ..core.vocabulary.ids import CheckpointId, Handle
-from .registry import Defect
+from ...core.decisions.checkpointing import Cleanup
+from ...core.vocabulary.effects import Discard, Effect
+from ...core.vocabulary.events import CompletedSnapshot, files_needed
+from ...core.vocabulary.ids import CheckpointId, Handle
+from ..registry import Defect
 
 
 class FilesBeforeTheRecord(Cleanup):

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..core.decisions.checkpointing import RestoreChoice
-from ..core.decisions.snapshots.upgrading import Upgrading
-from ..core.job.topology import JobGraph
-from ..core.vocabulary.causes import AnyIncompatible, OperatorsRemoved, StateMissing
-from ..core.vocabulary.events import CompletedSnapshot
-from ..core.vocabulary.ids import TaskId, operator_of
-from ..core.vocabulary.upgrades import TOTAL, WHOLE, StateMapping
-from .registry import Defect
+from ...core.decisions.checkpointing import RestoreChoice
+from ...core.decisions.snapshots.upgrading import Upgrading
+from ...core.job.topology import JobGraph
+from ...core.vocabulary.causes import AnyIncompatible, OperatorsRemoved, StateMissing
+from ...core.vocabulary.events import CompletedSnapshot
+from ...core.vocabulary.ids import TaskId, operator_of
+from ...core.vocabulary.upgrades import TOTAL, WHOLE, StateMapping
+from ..registry import Defect
 
 
 class StoredUnderItsName(Upgrading):
