@@ -179,7 +179,8 @@ def _on_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     rows = max(1, -(-table.num_rows // partitions))
     batches = table.combine_chunks().to_batches(rows)
-    return spark.createDataFrame(pa.Table.from_batches(batches or [_without_rows(table.schema)], table.schema))
+    frame = spark.createDataFrame(pa.Table.from_batches(batches or [_without_rows(table.schema)], table.schema))
+    return frame.coalesce(1) if partitions == 1 else frame  # else Spark would exchange the rows of its one partition
 
 
 def _without_rows(schema: pa.Schema) -> pa.RecordBatch:

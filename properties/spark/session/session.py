@@ -35,7 +35,10 @@ LOCAL = "local[2]"
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 SETTINGS: Mapping[str, str | None] = {
-    DRIVER_OPTIONS: ("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms512m -Xmn256m"),
+    DRIVER_OPTIONS: (
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms512m -Xmn256m "
+        "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    ),
     "spark.driver.memory": "2g",
     "spark.log.level": "ERROR",
     "spark.sql.adaptive.enabled": "false",
@@ -46,18 +49,23 @@ SETTINGS: Mapping[str, str | None] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.debug.maxToStringFields": "0",
+    "spark.sql.defaultSizeInBytes": "8",
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
     "spark.sql.maxPlanStringLength": "64",
+    "spark.sql.maxSinglePartitionBytes": str(2**63 - 1),
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.ui.explainMode": "simple",
     "spark.shuffle.compress": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Settings for small batches.  Plans are interpreted.  Tables are neither written into the plan nor broadcast, and with
-one partition no rows are exchanged.  Java has room for its classes from the start: it would collect all garbage each
-time that it needs more."""
+"""Settings for small batches.  Plans are interpreted, and hardly described in words.  Tables are neither written into
+the plan nor broadcast; those of one partition, which all count as small, are joined without an exchange of rows.  Java
+has room for its classes from the start: it would collect all garbage each time that it needs more.  It does not verify
+the bytecode of Spark's ten thousand classes; a Java that has no option for this verifies it."""
 
 TABLES: Mapping[str, str | None] = {
     DRIVER_OPTIONS: "-XX:+UseParallelGC",
@@ -66,10 +74,14 @@ TABLES: Mapping[str, str | None] = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.constraintPropagation.enabled": None,
+    "spark.sql.debug.maxToStringFields": None,
+    "spark.sql.defaultSizeInBytes": None,
     "spark.sql.execution.arrow.localRelationThreshold": None,
     "spark.sql.execution.arrow.maxRecordsPerBatch": None,
     "spark.sql.maxPlanStringLength": None,
+    "spark.sql.maxSinglePartitionBytes": None,
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.subexpressionElimination.enabled": None,
     "spark.sql.ui.explainMode": None,
 }
 """Settings for a few passes over large tables: Java's second compiler, compiled plans, and more memory."""

@@ -222,6 +222,20 @@ def test_a_table_of_many_pieces_is_one_partition(spark: SparkSession) -> None:
     assert oracle._on_spark(spark, table.slice(0, 0)).count() == 0
 
 
+def test_tables_of_one_partition_are_joined_and_counted_without_an_exchange(spark: SparkSession) -> None:
+    for name in ("left_rows", "right_rows"):
+        oracle._view(spark, name, pa.table({"key": [1, 2, 2], "value": [3, 4, 5]}))
+    joined = spark.sql("select key, count(*) as n from left_rows join right_rows using (key) group by key")
+    assert sorted(joined.toArrow().to_pylist(), key=lambda row: row["key"]) == [{"key": 1, "n": 1}, {"key": 2, "n": 4}]
+    length = "spark.sql.maxPlanStringLength"
+    kept = spark.conf.get(length)
+    spark.conf.set(length, 10_000)
+    plan = joined._jdf.queryExecution().executedPlan().treeString()
+    spark.conf.set(length, kept)
+    assert "SortMergeJoin" in plan
+    assert "Exchange" not in plan
+
+
 def test_a_table_without_rows_keeps_its_lists(spark: SparkSession) -> None:
     lists = pa.schema([("keys", pa.list_(pa.int64()))])
     assert oracle._on_spark(spark, pa.Table.from_batches([], lists)).count() == 0
