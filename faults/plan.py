@@ -155,8 +155,9 @@ class RepeatMessage(MessageFault, kw_only=True, tag="repeat-message"):
 class FailWrite(Fault, kw_only=True, tag="fail-write"):
     """The next snapshot write of a task (None: of the coordinator's record) ends in an error.
 
-    With `what` it is not a write but a delete of the coordinator that fails, once: of a file of a snapshot
-    (`delete-file`) or of the record of a checkpoint (`delete-record`).  It stays where it is.  `task` is None then.
+    `what` names another action of the coordinator that fails, once; `task` is None then.  Of a delete, of a file of a
+    snapshot (`delete-file`) or of the record of a checkpoint (`delete-record`): it stays where it is.  Of a write into
+    the directory of a user who has a snapshot copied or moved, of a file (`copy-file`) or the record (`copy-record`).
     """
 
     task: str | None
@@ -174,7 +175,8 @@ class TearWrite(Fault, kw_only=True, tag="tear-write"):
 
     The log entries to which the snapshot refers, and which are flushed for it, are part of that write.  With `how`
     `lost-link` the files of a task's snapshot are whole, and have their names; but the folder was not synced when the
-    power failed, and their names are lost.
+    power failed, and their names are lost.  With `how` `copy` it is the next write into the directory of a user who has
+    a snapshot copied or moved.
     """
 
     task: str | None

@@ -31,6 +31,7 @@ POINTS: dict[str, str] = {
     "file-deleted": "the coordinator deletes a file of a snapshot",
     "file-copied": "the coordinator copies a file of a snapshot for a user",
     "snapshot-copied": "the record of a snapshot is copied for a user, with which the copy is complete",
+    "snapshot-marked": "the record of a snapshot is replaced by one that says that it was moved",
     # recovery
     "task-deployed": "a task of a new attempt comes up",
     "state-loaded": "a task has read the snapshot it restores",
@@ -52,7 +53,7 @@ STATE_POINTS: tuple[str, ...] = ("memtable-flushed", "files-compacted")
 DELETION_POINTS: tuple[str, ...] = ("snapshot-deleted", "file-deleted")
 """Points that only a job reaches whose snapshots are in files."""
 
-COPY_POINTS: tuple[str, ...] = ("file-copied", "snapshot-copied")
+COPY_POINTS: tuple[str, ...] = ("file-copied", "snapshot-copied", "snapshot-marked")
 """Points that only a job reaches of which a user has a snapshot copied or moved."""
 
 COORDINATOR_POINTS: tuple[str, ...] = (
@@ -64,6 +65,7 @@ COORDINATOR_POINTS: tuple[str, ...] = (
     "file-deleted",
     "file-copied",
     "snapshot-copied",
+    "snapshot-marked",
     "savepoint-requested",
 )
 """Points that belong to no task: a trigger at one of them names none."""

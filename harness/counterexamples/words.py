@@ -92,6 +92,10 @@ def fault_in_words(fault: AnyFault) -> str:
             return "the coordinator's next delete of a file of a snapshot fails"
         case plan.FailWrite(what="delete-record"):
             return "the coordinator's next delete of the record of a checkpoint fails"
+        case plan.FailWrite(what="copy-file"):
+            return "the coordinator's next write of a file that it copies for a user fails"
+        case plan.FailWrite(what="copy-record"):
+            return "the coordinator's next write of the record of a copy fails"
         case plan.FailWrite(task=task):
             return f"the next snapshot write of {task or 'the coordinator'} fails"
         case plan.FailRead(task=task):
@@ -100,6 +104,8 @@ def fault_in_words(fault: AnyFault) -> str:
             return (
                 f"the power fails in the next snapshot write of {task}: its files' names were not synced, and are lost"
             )
+        case plan.TearWrite(how="copy"):
+            return "the coordinator dies in its next write of a copy and leaves half a file"
         case plan.TearWrite(task=task):
             return f"{task or 'the coordinator'} dies in its next snapshot write and leaves half a file"
         case plan.LoseUnsynced(node=node):

@@ -1,14 +1,14 @@
 """Snapshots that a user has copied or moved while the job runs.
 
-At times the user repeats the command, and at times the coordinator dies between two files, or between the copy and the
-deletion.
+At times the user repeats the command.  At times the coordinator dies between two files, or between the copy and the
+deletion; or a write of the copy fails, or is torn.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ...faults.plan import AnyFault, AtPoint, KillCoordinator
+from ...faults.plan import AnyFault, AtPoint, FailWrite, KillCoordinator, TearWrite
 from ...faults.points import COPY_POINTS, DELETION_POINTS
 from ..scenario.forecast import Forecast, forecast
 from ..scenario.model import AnyCommand, CopySnapshot, MoveSnapshot, Savepoint, Scenario
@@ -34,7 +34,8 @@ def with_copies(choices: Choices, scenario: Scenario, most: int) -> Scenario:
     target = forecast(scenario.workload, scenario.topology, engine)
     faults = scenario.faults
     if len(faults) < most and choices.percent(40):
-        faults = (*faults, death_amid_a_copy(choices))
+        hit = write_of_a_copy if choices.percent(40) else death_amid_a_copy
+        faults = (*faults, hit(choices))
     return replace(scenario, engine=engine, faults=faults, commands=(*scenario.commands, *copies(choices, target)))
 
 
@@ -43,7 +44,7 @@ def _copies(command: AnyCommand) -> bool:
 
 
 def copies(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]:
-    """A savepoint that is copied or moved later, the oldest snapshot, or the newest one, which is mostly not moved."""
+    """A savepoint that is copied or moved later, the oldest snapshot, or the newest one, which is deleted later."""
     kind = choices.pick((CopySnapshot, MoveSnapshot))
     snapshot = choices.pick((NAME, "oldest", "newest"))
     saves = (Savepoint(trigger=at_some_time(choices, target, share=(5, 45)), name=NAME),) if snapshot == NAME else ()
@@ -54,6 +55,15 @@ def copies(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]:
 
 def _behind_a_checkpoint(choices: Choices) -> AtPoint:
     return AtPoint(point="checkpoint-completed", occurrence=choices.pick((3, 2, 4, 2, 5)), side="after")
+
+
+def write_of_a_copy(choices: Choices) -> AnyFault:
+    """The next write of a copy fails or is torn, of a file or of the record."""
+    trigger = AtPoint(point="checkpoint-completed", occurrence=choices.pick((1, 2, 1)), side="before")
+    what = choices.pick(("copy-file", "copy-record", "torn"))
+    if what == "torn":
+        return TearWrite(trigger=trigger, task=None, how="copy")
+    return FailWrite(trigger=trigger, task=None, what=what)
 
 
 def death_amid_a_copy(choices: Choices) -> AnyFault:

@@ -55,8 +55,8 @@ FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", 
 FAILOVERS = ("full", "region", "local")
 ANY_SNAPSHOT = ("each", "newest", "oldest")
 """the words that stand for retained snapshots without a name; only a fork takes each of them"""
-WRITE_FAILURES = ("write", "delete-file", "delete-record")
-TEARS = ("torn", "lost-link")
+WRITE_FAILURES = ("write", "delete-file", "delete-record", "copy-file", "copy-record")
+TEARS = ("torn", "lost-link", "copy")
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 
 TAG_BITS = 40
@@ -388,12 +388,15 @@ def _fault(fault: plan.AnyFault, scenario: Scenario, layout: Layout) -> Iterator
             if what not in WRITE_FAILURES:
                 yield f"what is {what!r}; it can be {', '.join(WRITE_FAILURES)}"
             elif what != "write" and task is not None:
-                yield f"task is {task!r}, but it is the coordinator that deletes: leave task out, or set it to null"
+                who = "the coordinator that copies" if what.startswith("copy") else "the coordinator that deletes"
+                yield f"task is {task!r}, but it is {who}: leave task out, or set it to null"
         case plan.TearWrite(how=how, task=task):
             if how not in TEARS:
                 yield f"how is {how!r}; it can be {', '.join(TEARS)}"
             elif how == "lost-link" and task is None:
                 yield "a lost link is of a task's snapshot: name the task"
+            elif how == "copy" and task is not None:
+                yield f"task is {task!r}, but it is the coordinator that copies: leave task out, or set it to null"
         case _:
             pass
 

@@ -65,7 +65,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("P11", "P12", "P13"), ("retained",)),
     **dict.fromkeys(("P21", "P22", "P23", "P24"), ("deleted",)),
     **dict.fromkeys(("P25", "P26", "P27"), ("claimed",)),
-    **dict.fromkeys(("P35", "P36", "P37"), ("copied",)),
+    **dict.fromkeys(("P35", "P36", "P37", "P49"), ("copied",)),
     **dict.fromkeys(("P28", "P29", "P30"), ("referred",)),
     **dict.fromkeys(("D17", "P41", "P42", "P43", "P44"), ("upgraded",)),
     **dict.fromkeys(("P45", "P46", "P47", "P48"), ("other-operators",)),

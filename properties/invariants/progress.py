@@ -36,7 +36,7 @@ from ..quick_checker.case import Case
 from ..reconstruct.commands import WELL
 from .parts.abandoned import began_from_abandoned, is_refused_since_abandoned
 from .parts.clocks import overdue
-from .parts.deletions import wrongly_refused
+from .parts.deletions import wrongly_refused, wrongly_uncopied
 from .parts.incompatible import neither_begun_nor_refused, refused_by_name
 from .parts.tolerance import fails_for_checkpoints, misjudged_tolerance
 
@@ -44,6 +44,7 @@ from .parts.tolerance import fails_for_checkpoints, misjudged_tolerance
 def check(case: Case) -> Verdict:
     unexplained: Verdict | None = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
     unexplained = unexplained or neither_begun_nor_refused(case) or misjudged_tolerance(case) or wrongly_refused(case)
+    unexplained = unexplained or wrongly_uncopied(case)
     unexplained = unexplained or _too_slow(case) or overdue(case)
     unexplained = unexplained or next(filter(None, (_unexcused(case, end) for end in case.commands.ends)), None)
     if unexplained is not None:

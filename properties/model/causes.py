@@ -50,6 +50,12 @@ class CheckpointTimedOut(Cause, tag="checkpoint-timed-out"):
     """More checkpoints failed than are tolerated, and the last of them was not complete in time."""
 
 
+class NotCopied(Cause, tag="not-copied"):
+    """A snapshot is not copied for its user: one of its files is missing, altered, or could not be written."""
+
+    checkpoint: int
+
+
 class OtherCause(Cause, tag="other"):
     """Any cause on which no judgement depends."""
 
@@ -60,6 +66,7 @@ AnyCause = (
     | SnapshotUnreadable
     | IncompatibleJob
     | NeededForRecovery
+    | NotCopied
     | CheckpointTimedOut
     | OtherCause
 )

@@ -101,12 +101,12 @@ class Commands:
         until = answer.order if answer is not None else issued.order
         return Asked(
             issued=issued,
-            job=self._started_by(issued) if issued.kind == "resume" else self._job_at(issued.order),
+            job=self._started_by(issued) if issued.kind == "resume" else self.job_at(issued.order),
             answer=answer,
             interrupted=any(issued.order < down < until for down in self._downs),
         )
 
-    def _job_at(self, order: int) -> int | None:
+    def job_at(self, order: int) -> int | None:
         """The job to which a command at this moment applies."""
         for end in self.ends:
             if end.order > order:
@@ -266,7 +266,7 @@ class Commands:
                 yield self._violated(
                     "command not obeyed", f"the command {kind} succeeded, and the job is still running", None
                 )
-            elif one.succeeded and kind in REMOVING and one.issued.checkpoint in retained:
+            elif one.succeeded and kind in REMOVING and one.issued.checkpoint in retained and not self._waits(one):
                 message = f"the command {kind} succeeded, and checkpoint {one.issued.checkpoint} is still retained"
                 yield self._violated("command not obeyed", message, None, one.issued.checkpoint)
             elif one.succeeded and kind in COPYING and one.issued.checkpoint not in copies:
@@ -274,6 +274,17 @@ class Commands:
                 yield self._violated("command not obeyed", message, None, one.issued.checkpoint)
             elif one.succeeded and kind == "resume" and one.job is None:
                 yield self._violated("command not obeyed", "the command resume succeeded, and no job began", None)
+
+    def _waits(self, one: Asked) -> bool:
+        """Whether a snapshot that was moved may still be there: no other one has completed that the job would restore
+        in its place."""
+        if one.issued.kind != "move-snapshot" or one.answer is None:
+            return False
+        ignores_savepoints = self._history.savepoints is not msgspec.UNSET
+        return not any(
+            entry.order > one.answer.order and not (ignores_savepoints and entry.savepoint)
+            for entry in self._history.completed
+        )
 
     def _violated(self, difference: str, message: str, order: int | None, checkpoint: int | None = None) -> Violated:
         events = journal_until(self._history, order)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-FAILING: Mapping[str, str] = {"write": "fail-write", "delete-file": "delete-file", "delete-record": "delete-record"}
+FAILING: Mapping[str, str] = {
+    "write": "fail-write",
+    "delete-file": "delete-file",
+    "delete-record": "delete-record",
+    "copy-file": "copy-file",
+    "copy-record": "copy-record",
+}
 """By what fails in a store: the kind for which the fault is armed."""
-TEARING: Mapping[str, str] = {"torn": "tear-write", "lost-link": "lost-link"}
+TEARING: Mapping[str, str] = {"torn": "tear-write", "lost-link": "lost-link", "copy": "torn-copy"}
 """By how a write is torn: the kind for which the fault is armed."""
 
 

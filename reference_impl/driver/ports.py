@@ -156,10 +156,13 @@ class Files(Protocol):
     # -- copies in a directory of the user --
 
     def copy(self, handle: Handle) -> None:
-        """Copy a file durably, all of it or nothing; a file that is missing is not copied."""
+        """Copy a file durably, all of it or nothing.  Raises CorruptSnapshot if it is missing, which names it."""
+
+    def tear_copy(self, handle: Handle) -> None:
+        """Leave half of a file under its name there."""
 
     def has_copy(self, handle: Handle) -> bool:
-        """Whether the directory of the user has this file."""
+        """Whether the directory of the user has this file, whole."""
 
     def store_copy(self, snapshot: CompletedSnapshot) -> None:
         """Make the record of a copied snapshot durable."""

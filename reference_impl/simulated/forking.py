@@ -60,7 +60,7 @@ def copied(
     """Copy what a world's stores hold.  `written` says which rows that were written outside of a transaction belong to
     the snapshot, in their order."""
     return Copied(
-        retained=retained,
+        retained=tuple(one.in_another_place() for one in retained),
         at_us=at_us,
         job=job,
         record=record,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.backends.stored import Loaded, read_snapshot
-from ..core.vocabulary.errors import expect
+from ..core.vocabulary.errors import CorruptSnapshot, expect
 from ..core.vocabulary.events import CompletedSnapshot, JobRecord
 from ..core.vocabulary.formats import (
     Filed,
@@ -127,11 +127,16 @@ class SnapshotFiles:
     # -- copies in a directory of the user --
 
     def copy(self, handle: Handle) -> None:
-        if handle in self.files:
-            self.copies[handle] = self.files[handle]
+        if handle not in self.files:
+            raise CorruptSnapshot(f"{handle} is not in the store")
+        self.copies[handle] = self.files[handle]
+
+    def tear_copy(self, handle: Handle) -> None:
+        data = self.files.get(handle, b"")
+        self.copies[handle] = data[: len(data) // 2]
 
     def has_copy(self, handle: Handle) -> bool:
-        return handle in self.copies
+        return handle in self.copies and self.copies[handle] == self.files.get(handle, self.copies[handle])
 
     def store_copy(self, snapshot: CompletedSnapshot) -> None:
         self.copied_records[snapshot.checkpoint] = msgspec.json.encode(snapshot)

@@ -156,6 +156,7 @@ SIMULATED = {
     "P46": "loaded state differs",
     "P47": "loaded state differs",
     "P48": "loaded state differs",
+    "P49": "copy incomplete",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtPoint, KillCoordinator
+from cutproof.faults.plan import AnyFault, AtPoint, FailWrite, KillCoordinator, TearWrite
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.scenario.model import AnyCommand, CopySnapshot, MoveSnapshot
 from cutproof.properties.model.history import CommandIssued, CommandReturned, CoordinatorUp, History
@@ -72,3 +72,40 @@ def test_a_move_amid_which_the_coordinator_dies_is_repeated(
     assert [one.checkpoint for one in journal(CommandIssued, history)] == [1, 1]
     assert 1 not in history.residue.retained
     assert listed(tmp_path / "kept") == [1]
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_the_newest_is_moved_and_deleted_once_there_is_a_newer_one(
+    processes: ProcessesSubject, tmp_path: Path, side: str
+) -> None:
+    """Also by a coordinator that took over, before and after the record says that it was moved."""
+    move = MoveSnapshot(trigger=behind(3), snapshot="newest")
+    dies = KillCoordinator(trigger=AtPoint(point="snapshot-marked", side=side))  # type: ignore[arg-type]
+    history = ran(processes, tmp_path / "kept", move, faults=(dies,))
+    assert journal(CoordinatorUp, history)
+    (moved,) = [one.checkpoint for one in journal(CommandIssued, history)]
+    assert moved is not None
+    assert answers(history) == [(None, "the coordinator died")]
+    assert (moved in history.residue.retained) == (side == "before")
+    assert listed(tmp_path / "kept") == [moved]
+
+
+@pytest.mark.parametrize("what", ["copy-file", "copy-record", "torn"])
+def test_a_copy_whose_write_fails_has_no_record_and_can_be_repeated(
+    processes: ProcessesSubject, tmp_path: Path, what: str
+) -> None:
+    trigger = AtPoint(point="checkpoint-completed", occurrence=3, side="before")
+    if what == "torn":
+        fault: AnyFault = TearWrite(trigger=trigger, task=None, how="copy")
+    else:
+        fault = FailWrite(trigger=trigger, task=None, what=what)
+    copy = CopySnapshot(trigger=behind(3), snapshot="oldest")
+    once = ran(processes, tmp_path / "once", copy, faults=(fault,))
+    ((number, error),) = answers(once)
+    assert number is None
+    assert "the coordinator died" in error or "checkpoint 1 is not copied: " in error
+    assert not once.residue.copies
+    assert not once.residue.copied
+    twice = ran(processes, tmp_path / "twice", copy, replace(copy, trigger=behind(5)), faults=(fault,))
+    assert answers(twice)[1] == (1, "")
+    assert listed(tmp_path / "twice") == [1]

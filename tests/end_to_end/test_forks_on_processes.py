@@ -10,11 +10,20 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, AtRest, AtTime, FailCommit
-from cutproof.harness.reference_engine.orchestrator.copies import Copies, Copy
+from cutproof.harness.reference_engine.orchestrator.copies import Copies, StoresOfFork
 from cutproof.harness.reference_engine.orchestrator.evidence import kept as saved_run
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.scenario.files import digest, write_scenario
-from cutproof.harness.scenario.model import DeleteSnapshot, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import (
+    CopySnapshot,
+    DeleteSnapshot,
+    Fork,
+    MoveSnapshot,
+    Resume,
+    Savepoint,
+    Scenario,
+    StopWithSavepoint,
+)
 from cutproof.harness.subject.port import ScenarioRefused
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, Forked, History, JobEnded, SnapshotDeleted, TaskFailed
@@ -203,9 +212,11 @@ def test_a_fork_by_reference_needs_files_that_its_origin_has_deleted(processes: 
     linked: list[int] = []
 
     class Watched(ProcessesSubject):
-        def _fork(self, scenario: Scenario, history: History, copy: Copy, checkpoint: int, number: int) -> Forked:
-            linked.extend(path.stat().st_nlink for path in (copy.root / "snapshots").rglob("*") if path.is_file())
-            return super()._fork(scenario, history, copy, checkpoint, number)
+        def _fork(self, scenario: Scenario, history: History, stores: StoresOfFork, number: int) -> Forked:
+            linked.extend(
+                path.stat().st_nlink for path in (stores.copy.root / "snapshots").rglob("*") if path.is_file()
+            )
+            return super()._fork(scenario, history, stores, number)
 
     now = AtPoint(point="checkpoint-completed", occurrence=2)
     fork = Fork(trigger=now, snapshot="newest", by_reference=True)
@@ -218,3 +229,35 @@ def test_a_fork_by_reference_needs_files_that_its_origin_has_deleted(processes: 
     needed = {name for entry in one.history.stored if entry.handle.startswith("job-2/") for name, _, _ in entry.files}
     assert needed & deleted
     assert 1 in linked, "the origin has unlinked it"
+
+
+@pytest.mark.parametrize("snapshot_format", ["canonical", "incremental"])
+def test_a_job_is_forked_from_each_copy_that_a_user_has(processes: Make, snapshot_format: str) -> None:
+    """Also if the run has deleted the snapshot since."""
+    second, third = (AtPoint(point="checkpoint-completed", occurrence=number) for number in (2, 3))
+    commands = (MoveSnapshot(trigger=second), CopySnapshot(trigger=third, snapshot="newest"), AT_REST)
+    ran = run(processes(), forked(*commands, trims_logs=False, snapshot_format=snapshot_format))
+    assert ran.judgement.violated == {}
+    copies = ran.history.residue.copies
+    assert isinstance(copies, list)
+    assert len(copies) == 2
+    assert [one.checkpoint for one in forks(ran) if one.from_copy] == copies
+    assert [one.checkpoint for one in forks(ran) if not one.from_copy] == ran.history.residue.retained
+    assert copies[0] not in ran.history.residue.retained
+    for one in forks(ran):
+        assert journal(AttemptStarted, one.history)[-1].restores == one.checkpoint
+        assert Counter(one.history.committed) == Counter(ran.history.committed)
+    assert restorable(ran) == Holds(exercised=2 + len(ran.history.residue.retained))
+
+
+def test_a_copy_without_its_shared_files_is_not_restored(processes: Make) -> None:
+    move = MoveSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=3), snapshot="newest")
+    ran = run(processes("P37"), forked(move, AT_REST, trims_logs=False, snapshot_format="incremental", full_every=60))
+    assert isinstance(restorable(ran), Violated)
+
+
+def test_no_job_is_forked_from_a_copy_whose_input_the_sources_have_let_go(processes: Make) -> None:
+    move = MoveSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=2))
+    ran = run(processes(), forked(move, AT_REST, trims_logs=True))
+    assert ran.judgement.violated == {}
+    assert [one.from_copy for one in forks(ran)] == [False] * len(ran.history.residue.retained)

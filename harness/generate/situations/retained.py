@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ....faults.plan import AnyFault, AtRest, AtTime, KillCoordinator
 from ...scenario.model import AnyCommand, Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
-from ..copies import copies, death_amid_a_copy
+from ..copies import copies, death_amid_a_copy, write_of_a_copy
 from ..deletions import death_amid_a_deletion, deletions
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_time
@@ -199,7 +199,8 @@ def copied(choices: Choices, frame: Frame) -> Scenario:
     if frame.knows_formats and choices.percent(60):
         stage = replace(stage, engine=replace(stage.engine, snapshot_format="incremental", full_every=8))
     commands = copies(choices, stage.target)
-    faults: tuple[AnyFault, ...] = (death_amid_a_copy(choices),) if choices.percent(50) else ()
+    hit = write_of_a_copy if choices.percent(40) else death_amid_a_copy
+    faults: tuple[AnyFault, ...] = (hit(choices),) if choices.percent(50) else ()
     if choices.percent(40):
         faults = (*faults, extras.kill(choices, stage.target))
     if frame.knows_forks and choices.percent(50):

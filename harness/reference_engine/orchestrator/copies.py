@@ -15,7 +15,7 @@ import msgspec
 from ....faults.plan import AtRest
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from ....reference_impl.processes.disk.durable import Temporaries
-from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
+from ....reference_impl.processes.disk.files import COPIES, DiskFiles, DiskJobs
 from ....reference_impl.processes.network.frames import Echo
 from ...scenario.model import Fork, Scenario, kind_of
 from ..subjects.past import Past
@@ -37,26 +37,49 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True):
     """of the latest job"""
     retained: tuple[int, ...]
     wanted: tuple[int, ...]
+    users: tuple[int, ...] = ()
+    """the copies that a user has, from which jobs are forked too"""
 
 
 class StoresOfFork(msgspec.Struct, frozen=True, kw_only=True):
-    """The stores with which a fork begins: as if one snapshot were the last that completed."""
+    """The stores with which a fork begins: as if one snapshot were the last that completed.
+
+    With `from_copy` it is a user's copy, and the stores have no other snapshot, and no file but those of the user.
+    """
 
     copy: Copy
     checkpoint: int
+    from_copy: bool = False
 
     @property
     def records(self) -> tuple[CompletedSnapshot, ...]:
-        known = DiskFiles(self.copy.root).survey()[0]
-        return tuple(one for one in known if one.checkpoint in self.copy.retained and one.checkpoint <= self.checkpoint)
+        known = DiskFiles(self.copy.root / COPIES if self.from_copy else self.copy.root).survey()[0]
+        return tuple(
+            one.in_another_place()
+            for one in known
+            if (one.checkpoint == self.checkpoint if self.from_copy else self._is_kept(one.checkpoint))
+        )
+
+    def _is_kept(self, checkpoint: int) -> bool:
+        return checkpoint in self.copy.retained and checkpoint <= self.checkpoint
 
     def write(self, root: Path, *, whole_files: bool) -> None:
         _copy(self.copy.root, root, by_reference=self.copy.by_reference)
-        files, left = DiskFiles(root), {one.checkpoint for one in self.records}
+        if self.from_copy:
+            _take_from_user(root)
+        files, left = DiskFiles(root), {one.checkpoint: one for one in self.records}
         for record in files.survey()[0]:
             if record.checkpoint not in left:
                 files.discard((), record.checkpoint)
+            elif record.moved:
+                files.store(left[record.checkpoint])
         DiskJobs(root).save(self.copy.job)
+
+
+def stores_of_forks(copy: Copy) -> list[StoresOfFork]:
+    """Those of each job that is forked from this copy."""
+    own = [StoresOfFork(copy=copy, checkpoint=one) for one in copy.wanted]
+    return own + [StoresOfFork(copy=copy, checkpoint=one, from_copy=True) for one in copy.users]
 
 
 class Forking(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +142,8 @@ class Copies:
         assert isinstance(command, Fork)
         retained = tuple(self._jobs.restorable()) if self._has_files else ()
         wanted = self._jobs.named(command.snapshot, retained)
-        if not wanted:
+        users = self._users(retained) if command.snapshot == "each" and not command.by_reference else ()
+        if not wanted and not users:
             return
         config, clock = self._context.config, self._context.clock
         root = config.folder / FOLDER / str(len(self.taken))
@@ -133,8 +157,25 @@ class Copies:
                 job=self._jobs.record(),
                 retained=retained,
                 wanted=wanted,
+                users=users,
             )
         )
+
+    def _users(self, retained: tuple[int, ...]) -> tuple[int, ...]:
+        """The copies that a user has.  If the sources' logs forget, only of snapshots that are retained as well."""
+        copies, _ = self._jobs.copies()
+        inputs = self._scenario.workload.inputs
+        forgets = self._scenario.engine.trims_logs or not all(one.rewindable for one in inputs)
+        return tuple(one for one in copies or () if one in retained or not forgets)
+
+
+def _take_from_user(root: Path) -> None:
+    """Put the user's copies in the place of the snapshots of a store."""
+    own, users = DiskFiles(root), DiskFiles(root / COPIES)
+    for ours, theirs in ((own.snapshots, users.snapshots), (own.records, users.records)):
+        shutil.rmtree(ours)
+        theirs.rename(ours)
+    shutil.rmtree(root / COPIES)
 
 
 def _copy(source: Path, target: Path, *, by_reference: bool) -> None:

@@ -42,6 +42,8 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     at_us: int
     retained: list[int]
     """the checkpoints that the run retained then"""
+    from_copy: bool = False
+    """the snapshot was a copy that a user had"""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,6 +144,7 @@ def forked_of(evidence: Evidence, history: History) -> h.Forked:
         checkpoint=past.checkpoint,
         retained=copied.retained,
         history=history,
+        from_copy=copied.from_copy,
     )
 
 

@@ -211,6 +211,30 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
     return Beginning(scenario=scenario, past=past, stores=stores)
 
 
+def demand_of_ancestor(source: Directory, record: CompletedSnapshot, target: Path) -> None:
+    """Raise UsageError unless the run of which `target` is has a snapshot in its past: one that it took itself, or one
+    of an ancestor, up to the snapshot from which it began.  A job that begins from it there goes on where that run once
+    was."""
+    before = run_before(target)
+    taken = f"the run that took snapshot {record.checkpoint}"
+    unknown = f"{target} is not known to be of {taken}, nor of one that began behind it"
+    if before is None:
+        raise UsageError(f"{unknown}, and a job that begins there could not go on from it; name another directory")
+    try:
+        _demand_same(source, record, before[1])
+    except UsageError as error:
+        raise UsageError(f"{unknown} ({error}); name another directory") from None
+    _demand_owed(source, record, before[1])
+    begins = dict(_trimmed(target))
+    for handle in record.handles.values():
+        for split, position in source.load(handle).state.positions.items():
+            if position < begins.get(split, 0):
+                raise UsageError(
+                    f"snapshot {record.checkpoint} goes on at offset {position} of split {split}, and the run that"
+                    f" {target} is of has discarded what lies before {begins[split]}; name another directory"
+                )
+
+
 def _demand_no_upgrade(before: History, folder: Path) -> None:
     """Raise UsageError if the operators of the run before have other uids than their names: a new run does not know
     them."""
@@ -316,7 +340,7 @@ def _stores(directory: Directory, records: tuple[CompletedSnapshot, ...], histor
     logs = DiskLogs(directory.root, whole_files=False)
     try:
         return Stores(
-            records=records,
+            records=tuple(one.in_another_place() for one in records),
             files={name: directory.content(name) or b"" for name in names},
             job=job,
             trimmed=dict(_trimmed(directory.root)),

@@ -28,7 +28,7 @@ from ...runtime.exit_codes import HarnessFailed, UsageError
 from ...runtime.progress import Progress
 from ...scenario.files import text_of_history
 from ...scenario.reading import bytes_of
-from .beginning import RUN, run_before, write_run
+from .beginning import RUN, demand_of_ancestor, run_before, write_run
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
 from .inventory import Change
 from .recovery import choices
@@ -379,10 +379,7 @@ def _into_other(source: Directory, record: CompletedSnapshot, target: Path, prog
             logs=tuple(log for log in record.logs if not _has_log(into.directory, log)),
         )
         if not _of_one_run(source.root, into.root):
-            raise UsageError(
-                f"{target} is not known to be of the run that took snapshot {record.checkpoint}, and a job that begins"
-                " there could not go on from it; name another directory"
-            )
+            demand_of_ancestor(source, record, into.root)
         try:
             into.refuse_to_replace(source, record)
         except CorruptSnapshot as error:

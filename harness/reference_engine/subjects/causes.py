@@ -27,6 +27,8 @@ def translated(cause: c.AnyCause | None) -> h.AnyCause | None:
             return h.NeededForRecovery(checkpoint=checkpoint)
         case c.TimedOut():
             return h.CheckpointTimedOut()
+        case c.NotCopied(checkpoint=checkpoint):
+            return h.NotCopied(checkpoint=checkpoint)
     return h.OtherCause()
 
 

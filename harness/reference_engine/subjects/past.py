@@ -38,7 +38,7 @@ from ....reference_impl.core.vocabulary.transactions import (
 from ....reference_impl.driver.ports import External
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import AnyCommand, Cancel, DeleteSnapshot, Fork, Resume, Scenario, kind_of
-from .cutting import answers, cut_run, up_to
+from .cutting import answers, cut_run, kept_as_copy, up_to
 from .translation import identity
 
 PARTS = ("runs", "channels", "stored", "completed", "transactions", "passing", "logs", "written", "journal")
@@ -243,14 +243,25 @@ def past_of(
 
 
 def past_of_fork(
-    scenario: Scenario, history: h.History, checkpoint: int, command: int, job: int, copied_us: int
+    scenario: Scenario,
+    history: h.History,
+    checkpoint: int,
+    command: int,
+    job: int,
+    copied_us: int,
+    *,
+    from_copy: bool = False,
 ) -> tuple[Past, Scenario]:
     """What a job has behind it that is forked from a run by one of its commands, and the scenario that it runs: nothing
-    disturbs it.  `job` is the last job before, `copied_us` when the stores were copied."""
+    disturbs it.  `job` is the last job before, `copied_us` when the stores were copied; `from_copy`: the snapshot is a
+    copy that a user has."""
     fork = scenario.commands[command]
     assert isinstance(fork, Fork)
     cut = up_to(history, checkpoint)
     cut.journal = [one for one in cut.journal if one.at_us <= copied_us or not _takes_away(one)]
+    if from_copy:
+        cut = kept_as_copy(cut, checkpoint)
+        cut.journal = list(_without_copies(cut.journal))
     snapshot = next(one for one in cut.completed if one.checkpoint == checkpoint)
     layout = layouts(scenario.topology, range(1, snapshot.job + 1), Commands(history))[snapshot.job]
     absent = absent_nodes(scenario.workload, range(1, snapshot.job + 1), Commands(history))[snapshot.job]

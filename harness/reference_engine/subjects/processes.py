@@ -28,7 +28,7 @@ from ...scenario.model import Fork, Scenario
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from ...toxiproxy import program as toxiproxy
-from ..orchestrator.copies import Copy, Forking, StoresOfFork
+from ..orchestrator.copies import Forking, StoresOfFork, stores_of_forks
 from ..orchestrator.evidence import FORKS, SUBJECT, Copied, forked_of, history_of, keep
 from ..orchestrator.opening import opened
 from ..orchestrator.orchestrator import Orchestrator
@@ -170,22 +170,27 @@ class ProcessesSubject(Continued):
             leave(self._leaves, scenario if begins is None else begins.past.scenario, history, run.config.store)
         forks: list[Forked] = []
         for copy in orchestrator.copies.taken:
-            for checkpoint in copy.wanted:
-                forks.append(self._fork(scenario, history, copy, checkpoint, len(forks)))
+            for stores in stores_of_forks(copy):
+                forks.append(self._fork(scenario, history, stores, len(forks)))
         if forks:
             history.forks = forks
         run.close()
         return history
 
-    def _fork(self, scenario: Scenario, history: History, copy: Copy, checkpoint: int, number: int) -> Forked:
+    def _fork(self, scenario: Scenario, history: History, stores: StoresOfFork, number: int) -> Forked:
         """Run a job that is forked from a snapshot of a run which is over."""
-        past, undisturbed = past_of_fork(scenario, history, checkpoint, copy.command, copy.job.job, copy.at_us)
-        begins = Forking(past=past, stores=StoresOfFork(copy=copy, checkpoint=checkpoint))
+        copy, from_copy = stores.copy, stores.from_copy
+        past, undisturbed = past_of_fork(
+            scenario, history, stores.checkpoint, copy.command, copy.job.job, copy.at_us, from_copy=from_copy
+        )
+        begins = Forking(past=past, stores=stores)
         run = opened(self._services, undisturbed, self.defect, self._scale, False, begins)
         orchestrator = Orchestrator(run, undisturbed, begins)
         try:
             orchestrator.run()
-            evidence = orchestrator.evidence(Copied(at_us=copy.at_us, retained=list(copy.retained)))
+            evidence = orchestrator.evidence(
+                Copied(at_us=copy.at_us, retained=list(copy.retained), from_copy=from_copy)
+            )
         finally:
             orchestrator.close()
         if self.saved is not None:

@@ -1,4 +1,4 @@
-"""Snapshots that a user has deleted: which may be, and which were refused.
+"""Snapshots that a user has deleted or copied: which may be, and which were refused.
 
 The snapshot that an attempt would begin with after a failure cannot be deleted; every other one can.  So the command is
 refused for the first, and only for the first.  Another snapshot may complete between a command and its answer, and
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model.causes import NeededForRecovery
+from ...model.causes import NeededForRecovery, NotCopied
+from ...model.history import FaultFired
 from ...model.verdict import Violated
 from ...model.words import journal_until
 from ...quick_checker.case import Case
@@ -20,10 +21,23 @@ def deleted_what_is_restored(case: Case) -> Violated | None:
     """A snapshot that was deleted although an attempt would have begun with it."""
     for one in case.commands.deletions:
         named = one.issued.checkpoint
-        if one.succeeded and named is not None and set(restored_meanwhile(case, one)) == {named}:
+        if one.issued.kind == "move-snapshot":  # it may be deleted later than the command is answered
+            needed = _restored_when_deleted(case, named or 0)
+        else:
+            needed = one.succeeded and named is not None and set(restored_meanwhile(case, one)) == {named}
+        if needed:
             message = f"checkpoint {named} was deleted, and the job would have restored it after a failure"
             return _violated(case, one, "restorable snapshot deleted", message)
     return None
+
+
+def _restored_when_deleted(case: Case, checkpoint: int) -> bool:
+    deleted_at = case.commands.deleted_at(checkpoint)
+    job = case.commands.job_at(deleted_at) if deleted_at is not None else None
+    if deleted_at is None or job is None:
+        return False
+    chosen = case.to_restore(deleted_at, job)
+    return chosen is not None and chosen.checkpoint == checkpoint
 
 
 def wrongly_refused(case: Case) -> Violated | None:
@@ -35,6 +49,27 @@ def wrongly_refused(case: Case) -> Violated | None:
             message = f"checkpoint {named} was not deleted, although the job would restore another one"
             return _violated(case, one, "command answered wrongly", message)
     return None
+
+
+def wrongly_uncopied(case: Case) -> Violated | None:
+    """A snapshot that was not copied because of a file, although no fault had struck any file by then."""
+    for one in case.commands.asked:
+        answer = one.answer
+        if not one.refused or answer is None or not isinstance(answer.cause, NotCopied):
+            continue
+        struck = (
+            entry
+            for entry in case.history.journal
+            if isinstance(entry, FaultFired) and entry.kind in _ON_FILES and entry.order < answer.order
+        )
+        if next(struck, None) is None:
+            message = f"checkpoint {one.issued.checkpoint} was not copied because of a file: {answer.error}"
+            return _violated(case, one, "command answered wrongly", message)
+    return None
+
+
+_ON_FILES = ("fail-write", "tear-write", "lose-unsynced")
+"""the faults after which a file may be missing or torn, or a write may fail"""
 
 
 def restored_meanwhile(case: Case, one: Asked) -> Iterator[int | None]:

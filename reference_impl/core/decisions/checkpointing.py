@@ -188,11 +188,12 @@ class Cleanup(Part):
     def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
         """How a snapshot is copied into the directory of its user: all its files, and then its record, so that what has
         a record there is complete.  If the coordinator dies in between, the one that takes over sweeps the files."""
-        return [CopyFiles(files_of((snapshot,))), StoreCopy(snapshot)]
+        parts = tuple(snapshot.handles.values())
+        return [CopyFiles(snapshot.checkpoint, files_of((snapshot,)), parts), StoreCopy(snapshot)]
 
-    def move(self, copy: list[Effect], deletion: list[Effect]) -> list[Effect]:
-        """How a snapshot is moved: it is deleted once the copy is complete."""
-        return [*copy, *deletion]
+    def deletes_moved(self, *, copied: bool) -> bool:
+        """When a snapshot that is moved is deleted: once the copy is complete, and not before it is begun."""
+        return copied
 
     def on_takeover(self, referred_to: tuple[Handle, ...] | None) -> list[Effect]:
         """What a coordinator deletes when it takes over: what no record refers to, and nothing before the records

@@ -109,17 +109,11 @@ class CheckpointsCleaner:
         return [*deleted, *self.clear_logs()]
 
     def copy(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Copy a retained snapshot for its user, unless there is a copy."""
+        """Copy a retained snapshot for its user; nothing if there is a copy."""
         snapshot = self._completed.find(checkpoint)
         if snapshot is None or checkpoint in self._completed.copied:
             return []
-        self._completed.copied[checkpoint] = None
         return self._parts.cleanup.copy(snapshot)
-
-    def move(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Copy a snapshot for its user, and delete it."""
-        copied = self.copy(checkpoint)
-        return self._parts.cleanup.move(copied, self.delete(checkpoint))
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
         """Those of these handles that may be discarded now; the others once no record refers to them."""

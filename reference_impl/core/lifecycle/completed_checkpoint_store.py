@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -60,13 +62,25 @@ class CompletedCheckpointStore:
         self._last_states.update(dict.fromkeys(finished_tasks))
 
     def add(self, snapshot: CompletedSnapshot) -> list[CompletedSnapshot]:
-        """A snapshot is complete.  Those that it subsumes are not retained any more, and returned."""
+        """A snapshot is complete.  Those that it subsumes are not retained any more, and returned; and so are those
+        that were moved, if the job would restore another one now."""
         retained = sorted((*self.all, snapshot), key=lambda one: one.checkpoint)
         subsumed = self._parts.cleanup.subsumed(retained, self._config.retained_checkpoints, self._claims)
         for one in subsumed:
             retained.remove(one)
         self._retain(retained)
-        return subsumed
+        if moved := [one for one in retained if one.moved and one is not self.to_restore()]:
+            self._retain([one for one in retained if one not in moved])
+        return [*subsumed, *moved]
+
+    def mark_moved(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
+        """The retained snapshot, which is marked as moved; None if it is not retained, or was marked before."""
+        found = self.find(checkpoint)
+        if found is None or found.moved:
+            return None
+        marked = msgspec.structs.replace(found, moved=True)
+        self._retain([marked if one is found else one for one in self.all])
+        return marked
 
     def remove(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
         """A snapshot is not retained any more; None if it was not."""

@@ -24,12 +24,9 @@ from ..protocol.checkpoint_coordinator import CheckpointCoordinator
 from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import (
     CancelledByUser,
-    DataInLogs,
     JobHasEnded,
     JobIsEnding,
-    NeededForRecovery,
     NoSnapshots,
-    NotRetained,
     SomeInputEnded,
 )
 from ..vocabulary.effects import Effect, Return
@@ -43,11 +40,13 @@ from ..vocabulary.events import (
     CommandKind,
     CompletedSnapshot,
     CoordinatorStarted,
+    CopyFailed,
     DeleteFailed,
     Event,
     JobSaved,
     Received,
     RecordStored,
+    SnapshotCopied,
     SnapshotsListed,
     StoreFailed,
     TaskLost,
@@ -92,6 +91,7 @@ from .job_ending import JobEnding
 from .job_life import JobLife
 from .job_records import Close, DeployAll, DeployRegion, JobRecords, Perform, TriggerCheckpoint
 from .regions import RegionalFailover
+from .snapshot_commands import SnapshotCommands
 from .taking_over import TakeOver
 from .task_ends import TaskEnds
 
@@ -181,6 +181,7 @@ class Coordinator:
         cancellation = Cancellation(
             job, graph, attempts=self.attempts, checkpoints=self.checkpoints, failures=failures, commands=commands
         )
+        self._of_snapshots = SnapshotCommands(parts.cleanup, completed=self.completed, cleaner=cleaner)
         ending = self._ending = JobEnding(
             life=life,
             under_way=self.under_way,
@@ -395,27 +396,7 @@ class Coordinator:
             return [Return(event.command, cause=JobIsEnding())]
         if not self._life.all_tasks_run:
             return self._commands.wait(event)
-        if event.kind is CommandKind.DELETE:
-            return self._delete(event, snapshot)
-        found = self.completed.find(snapshot)
-        if found is None and snapshot not in self.completed.copied:
-            return [Return(event.command, cause=NotRetained(snapshot))]
-        if found is not None and found.logs:
-            return [Return(event.command, cause=DataInLogs(snapshot))]
-        if event.kind is CommandKind.COPY:
-            return [*self._cleaner.copy(snapshot), Return(event.command, snapshot)]
-        return self._delete(event, snapshot, moves=True)
-
-    def _delete(self, event: Commanded, snapshot: CheckpointId, *, moves: bool = False) -> list[Effect]:
-        """Delete a snapshot, unless the job would restore it after a failure (SNAP-3); with `moves` it is copied first.
-
-        The answer is the same if it is not there: a user repeats a command whose answer was lost.
-        """
-        restored = self.completed.to_restore()
-        if not self._parts.cleanup.may_be_deleted(snapshot, restored.checkpoint if restored is not None else None):
-            return [Return(event.command, cause=NeededForRecovery(snapshot))]
-        deleted = self._cleaner.move(snapshot) if moves else self._cleaner.delete(snapshot)
-        return [*deleted, Return(event.command, snapshot)]
+        return self._of_snapshots.on_command(event, snapshot)
 
     # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
 
@@ -456,6 +437,8 @@ class Coordinator:
             RecordStored: lambda self, event: self._checkpointing.on_stored(event),
             StoreFailed: lambda self, event: self._checkpointing.on_store_failed(event),
             DeleteFailed: lambda self, event: self._parts.storing.on_failed_delete(event.files, event.checkpoint),
+            SnapshotCopied: lambda self, event: self._of_snapshots.on_copied(event),
+            CopyFailed: lambda self, event: self._of_snapshots.on_failed(event),
             TimerFired: _on_timer,
             Commanded: _on_command,
         }

@@ -360,6 +360,13 @@ class NotRetained(Cause):
     checkpoint: CheckpointId
 
 
+class NotCopied(Cause):
+    """A snapshot could not be copied; the reason names the file."""
+
+    checkpoint: CheckpointId
+    reason: str
+
+
 class DataInLogs(Cause):
     """A snapshot is not copied or moved: its in-flight data is in the logs of channels, which the job goes on using."""
 
@@ -423,6 +430,7 @@ AnyCause = (
     | SomeInputEnded
     | NeededForRecovery
     | NotRetained
+    | NotCopied
     | DataInLogs
 )
 
@@ -559,6 +567,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     JobClosed: lambda one: f"the job is {one.status.value}",
     NeededForRecovery: lambda one: f"after a failure the job would restore checkpoint {one.checkpoint}",
     NotRetained: lambda one: f"checkpoint {one.checkpoint} is not retained",
+    NotCopied: lambda one: f"checkpoint {one.checkpoint} is not copied: {one.reason}",
     DataInLogs: lambda one: f"in-flight data of checkpoint {one.checkpoint} is in the logs of channels",
     NoCoordinator: lambda one: "no coordinator answers",
     CoordinatorDied: lambda one: "the coordinator died",

@@ -281,13 +281,28 @@ class Discard(Effect):
 
 
 class CopyFiles(Effect):
-    """Copy files of a snapshot into the directory of the user, those that are not there yet."""
+    """Copy files of a snapshot into the directory of the user, those that are not there yet.
 
+    If one is missing or altered, or cannot be written, `CopyFailed` answers, and nothing is left of the copy; with
+    `goes_on` it is left out.
+    """
+
+    checkpoint: CheckpointId
     handles: tuple[Handle, ...]
+    parts: tuple[Handle, ...] = ()
+    """those of the tasks' states, which are read first to see whether all their files are whole"""
+    goes_on: bool = False
 
 
 class StoreCopy(Effect):
-    """Write the record of a snapshot into the directory of the user, which makes the copy complete."""
+    """Write the record of a snapshot into the directory of the user, which makes the copy complete; not if some of its
+    files could not be copied.  Answered by `SnapshotCopied` or `CopyFailed`."""
+
+    snapshot: CompletedSnapshot
+
+
+class MarkMoved(Effect):
+    """Replace the record of a complete snapshot by one that says that it was moved."""
 
     snapshot: CompletedSnapshot
 

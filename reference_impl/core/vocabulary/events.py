@@ -194,6 +194,20 @@ class DeleteFailed(Event):
     reason: str
 
 
+class SnapshotCopied(Event):
+    """The copy of a snapshot for its user is complete."""
+
+    checkpoint: CheckpointId
+
+
+class CopyFailed(Event):
+    """A snapshot could not be copied for its user; of the copy nothing is there, and it has no record."""
+
+    checkpoint: CheckpointId
+    reason: str
+    """names the file that is missing, altered or could not be written"""
+
+
 class CommandKind(Enum):
     """What a user requests."""
 
@@ -257,6 +271,12 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """how many complete checkpoints it builds on, one on the other; 0: all files were written for it"""
     in_flight: bool = False
     """some of its states hold elements that barriers overtook"""
+    moved: bool = False
+    """its user has it elsewhere: it is deleted here once the job would restore another one"""
+
+    def in_another_place(self) -> CompletedSnapshot:
+        """The same for a job that begins from a copy of the stores: nothing was moved there."""
+        return msgspec.structs.replace(self, moved=False) if self.moved else self
 
 
 Claims = Mapping[CheckpointId, bool]

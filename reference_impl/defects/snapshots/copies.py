@@ -1,4 +1,4 @@
-"""P35 to P37: snapshots that a user has copied or moved while the job runs."""
+"""P35 to P37, P49: snapshots that a user has copied or moved while the job runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from ..registry import Defect
 class DeletedBeforeItIsCopied(Cleanup):
     """P35: a snapshot is deleted first, and what is still there of it is copied then."""
 
-    def move(self, copy: list[Effect], deletion: list[Effect]) -> list[Effect]:
+    def deletes_moved(self, *, copied: bool) -> bool:
         self.reached = True
-        return [*deletion, *copy]
+        return not copied
+
+    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+        return [CopyFiles(snapshot.checkpoint, files_of((snapshot,)), goes_on=True), StoreCopy(snapshot)]
 
 
 class RecordBeforeFiles(Cleanup):
@@ -21,7 +24,7 @@ class RecordBeforeFiles(Cleanup):
 
     def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
         self.reached = True
-        return [StoreCopy(snapshot), CopyFiles(files_of((snapshot,)))]
+        return [StoreCopy(snapshot), CopyFiles(snapshot.checkpoint, files_of((snapshot,)))]
 
 
 class CopiesItsOwn(Cleanup):
@@ -29,7 +32,15 @@ class CopiesItsOwn(Cleanup):
 
     def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
         self.reached = self.reached or bool(files_needed(snapshot))
-        return [CopyFiles(tuple(snapshot.handles.values())), StoreCopy(snapshot)]
+        return [CopyFiles(snapshot.checkpoint, tuple(snapshot.handles.values())), StoreCopy(snapshot)]
+
+
+class LeavesOutWhatFails(Cleanup):
+    """P49: a file that is missing or cannot be written is left out of a copy, which gets its record all the same."""
+
+    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+        self.reached = True
+        return [CopyFiles(snapshot.checkpoint, files_of((snapshot,)), goes_on=True), StoreCopy(snapshot)]
 
 
 DEFECTS = (
@@ -53,5 +64,12 @@ DEFECTS = (
         title="a copy lacks the files that its snapshot shares with others",
         invariant="restored-state",
         replacements=lambda: {"cleanup": CopiesItsOwn()},
+    ),
+    Defect(
+        id="P49",
+        upstream="FLIP-47 (self-contained savepoints)",
+        title="a copy counts as complete although a file could not be copied",
+        invariant="restored-state",
+        replacements=lambda: {"cleanup": LeavesOutWhatFails()},
     ),
 )

@@ -7,13 +7,16 @@ from typing import Any, Protocol
 
 from ... import observed as o
 from ...core.job.config import Config
-from ...core.vocabulary.effects import CopyFiles, Discard, Effect, SaveJob, Store, StoreCopy, Sweep
+from ...core.vocabulary.effects import CopyFiles, Discard, Effect, MarkMoved, SaveJob, Store, StoreCopy, Sweep
+from ...core.vocabulary.errors import CorruptSnapshot
 from ...core.vocabulary.events import (
     CompletedSnapshot,
+    CopyFailed,
     DeleteFailed,
     Event,
     JobSaved,
     RecordStored,
+    SnapshotCopied,
     SnapshotsListed,
     StoreFailed,
     files_of,
@@ -76,6 +79,8 @@ class Records:
         self.arms = arms
         self._tries: dict[tuple[CheckpointId | None, tuple[Handle, ...]], int] = {}
         """of deletes that failed: how often in a row"""
+        self._not_copied: CheckpointId | None = None
+        """the snapshot some of whose files could not be copied: it gets no record"""
         self._is_stepping = False
         """files are deleted one by one, and some are still there"""
         self._pausing: list[RecordWriter] = []
@@ -146,16 +151,74 @@ class Records:
         runner.feed(SnapshotsListed(listed, unreadable, copied))
 
     def copy(self, runner: RecordWriter, effect: CopyFiles) -> None:
-        """Copy file by file; the coordinator may die before and after each.  A file that is missing is not copied."""
+        """Copy file by file; the coordinator may die before and after each."""
+        self._not_copied = None
+        try:
+            for part in effect.parts:
+                self.files.read(part)
+        except CorruptSnapshot as error:
+            self._copy_failed(runner, effect.checkpoint, str(error))
+            return
         for name in dict.fromkeys(effect.handles):
-            if runner.alive and not self.files.has_copy(name) and self._reach("file-copied", "before", runner):
+            if not runner.alive or self.files.has_copy(name) or not self._reach("file-copied", "before", runner):
+                continue
+            if self._tear_copy(name):
+                return
+            failing = self.arms.take("copy-file", None)
+            try:
+                if failing is not None:
+                    self.world.fired(failing, f"{name} is not copied", None)
+                    raise OSError(f"{name}: the store reported an error")
                 self.files.copy(name)
-                self._reach("file-copied", "after", runner)
+            except (OSError, CorruptSnapshot) as error:
+                if not effect.goes_on:
+                    self._copy_failed(runner, effect.checkpoint, str(error))
+                    return
+            self._reach("file-copied", "after", runner)
 
     def store_copy(self, runner: RecordWriter, effect: StoreCopy) -> None:
-        if runner.alive and self._reach("snapshot-copied", "before", runner):
+        checkpoint = effect.snapshot.checkpoint
+        if not runner.alive or self._not_copied == checkpoint:
+            return
+        if not self._reach("snapshot-copied", "before", runner):
+            return
+        record = f"the record of the copy of checkpoint {checkpoint}"
+        if (torn := self.arms.take("torn-copy", None)) is not None:
+            self.world.fired(torn, f"{record} is torn off before its rename", None, o.TornWrite())
+            self.world.lose_coordinator(torn, self.world.settings.takeover_us)
+            return
+        failing = self.arms.take("copy-record", None)
+        try:
+            if failing is not None:
+                self.world.fired(failing, f"{record} is not written", None)
+                raise OSError(f"{record}: the store reported an error")
             self.files.store_copy(effect.snapshot)
-            self._reach("snapshot-copied", "after", runner)
+        except OSError as error:
+            self._copy_failed(runner, checkpoint, str(error))
+            return
+        if self._reach("snapshot-copied", "after", runner):
+            runner.feed(SnapshotCopied(checkpoint))
+
+    def mark_moved(self, runner: RecordWriter, effect: MarkMoved) -> None:
+        if runner.alive and self._reach("snapshot-marked", "before", runner):
+            self.files.store(effect.snapshot)
+            self._reach("snapshot-marked", "after", runner)
+
+    def _tear_copy(self, name: Handle) -> bool:
+        """Whether a fault leaves half of a file's copy; then the coordinator dies."""
+        torn = self.arms.take("torn-copy", None)
+        if torn is None:
+            return False
+        self.files.tear_copy(name)
+        self.world.fired(torn, f"half of {name} is copied", None, o.TornWrite())
+        self.world.lose_coordinator(torn, self.world.settings.takeover_us)
+        return True
+
+    def _copy_failed(self, runner: RecordWriter, checkpoint: CheckpointId, reason: str) -> None:
+        """Delete what was copied of it, and tell the coordinator."""
+        self._not_copied = checkpoint
+        self.files.keep_copies(files_of(self.files.copied()))
+        runner.feed(CopyFailed(checkpoint, reason))
 
     def _reach(self, point: str, side: str, runner: RecordWriter) -> bool:
         return self.world.points.reach(point, None, side, runner)

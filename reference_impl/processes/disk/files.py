@@ -274,16 +274,23 @@ class DiskFiles:
         return DiskFiles(self._copied_to) if self._copied_to.is_dir() else None
 
     def copy(self, handle: Handle) -> None:
-        try:
-            data = self.path(handle).read_bytes()
-        except NOT_THERE:
-            return
+        data = content(self.path(handle), handle)
+        if data is None:
+            raise CorruptSnapshot(f"{handle} is not in the store")
         copies = DiskFiles(self._copied_to)
         copies.temporaries.settle(copies._temporary(handle, data), copies.path(handle), copies.snapshots)
 
+    def tear_copy(self, handle: Handle) -> None:
+        data = content(self.path(handle), handle) or b""
+        copies = DiskFiles(self._copied_to)
+        copies.temporaries.place(copies._temporary(handle, data[: len(data) // 2]), copies.path(handle))
+
     def has_copy(self, handle: Handle) -> bool:
         copies = self._copies
-        return copies is not None and copies.has(handle)
+        if copies is None or not copies.has(handle):
+            return False
+        original = content(self.path(handle), handle)
+        return original is None or copies.path(handle).read_bytes() == original
 
     def store_copy(self, snapshot: CompletedSnapshot) -> None:
         DiskFiles(self._copied_to).store(snapshot)

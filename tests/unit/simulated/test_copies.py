@@ -7,18 +7,36 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask
+from cutproof.faults.plan import AtPoint, AtRest, AtTime, FailWrite, KillCoordinator, KillTask, TearWrite
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.checks import problems_of
-from cutproof.harness.scenario.model import AnyCommand, CopySnapshot, DeleteSnapshot, Fork, MoveSnapshot, Savepoint
+from cutproof.harness.scenario.model import (
+    AnyCommand,
+    Cancel,
+    CopySnapshot,
+    DeleteSnapshot,
+    Fork,
+    MoveSnapshot,
+    Resume,
+    Savepoint,
+)
 from cutproof.properties.invariants.judge import judge
-from cutproof.properties.model.history import CommandIssued, CommandReturned, CoordinatorUp, History
+from cutproof.properties.model.causes import NotCopied
+from cutproof.properties.model.history import (
+    AttemptStarted,
+    CommandIssued,
+    CommandReturned,
+    CoordinatorUp,
+    History,
+    SnapshotDeleted,
+)
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Count
 from cutproof.properties.mutations.copies import COPY_MUTATIONS
 from cutproof.properties.mutations.tampering import tamperings
 from cutproof.properties.quick_checker.case import Case
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.defects import parts_for
 from unit.simulated.worlds import job, journal
 
@@ -92,11 +110,60 @@ def test_what_is_moved_is_not_retained_any_more_and_later_snapshots_keep_what_th
     assert needed(history, 1) & set(history.residue.files), "what later increments build on"
 
 
-def test_the_snapshot_that_the_job_would_restore_is_copied_and_not_moved() -> None:
+NEWEST = MoveSnapshot(trigger=behind(3), snapshot="newest")
+
+
+def test_the_snapshot_that_the_job_would_restore_is_copied() -> None:
     assert answers(ran(CopySnapshot(trigger=behind(3)))) == [(3, "")]
-    history = ran(MoveSnapshot(trigger=behind(3), snapshot="newest"))
-    assert answers(history) == [(None, "after a failure the job would restore checkpoint 3")]
-    assert (copied(history), 3 in history.residue.retained) == (([], set()), True)
+
+
+@pytest.mark.parametrize("snapshot_format", ["canonical", "native", "incremental"])
+def test_the_snapshot_that_the_job_would_restore_is_moved_once_there_is_a_newer_one(snapshot_format: str) -> None:
+    history = ran(NEWEST, snapshot_format=snapshot_format)
+    assert answers(history) == [(3, "")]
+    assert copied(history) == ([3], needed(history, 3))
+    assert 3 not in history.residue.retained
+    (deleted,) = [one for one in journal(SnapshotDeleted, history) if one.checkpoint == 3]
+    completions = {one.checkpoint: one.order for one in history.completed}
+    assert completions[4] < deleted.order < completions[5]
+
+
+def test_it_is_restored_as_long_as_there_is_none() -> None:
+    kill = KillTask(trigger=AtPoint(point="checkpoint-triggered", occurrence=4), task="op0-0")
+    history = ran(NEWEST, faults=(kill,))
+    assert answers(history) == [(3, "")]
+    assert {one.restores for one in journal(AttemptStarted, history)} == {None, 3}
+    assert (copied(history)[0], 3 in history.residue.retained) == ([3], False)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("point", "occurrence"),
+    [("file-copied", 1), ("file-copied", 4), ("snapshot-copied", 1), ("snapshot-marked", 1), ("snapshot-deleted", 1)],
+)
+def test_a_coordinator_may_die_at_any_point_of_that_and_the_command_is_repeated(
+    point: str, occurrence: int, side: str
+) -> None:
+    dies = KillCoordinator(trigger=AtPoint(point=point, occurrence=occurrence, side=side))  # type: ignore[arg-type]
+    once = ran(NEWEST, faults=(dies,))
+    assert journal(CoordinatorUp, once)
+    assert answers(once)[0] in ((None, "the coordinator died"), (3, ""))
+    assert 3 in (*once.residue.retained, *copied(once)[0]), "it is here or there"
+    again_by_name = (EARLY, replace(MOVE, trigger=behind(2)), again(MOVE))
+    twice = ran(*again_by_name, Fork(trigger=AtRest()), faults=(dies,), checkpoint_interval_us=3_000)
+    assert answers(twice)[1:] == [(early(twice), "")]
+    assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
+    assert early(twice) not in twice.residue.retained
+
+
+def test_a_job_that_is_cancelled_before_there_is_a_newer_one_is_resumed_from_it() -> None:
+    """And the next job deletes it."""
+    cancel = Cancel(trigger=AtPoint(point="checkpoint-triggered", occurrence=4))
+    cancelled = ran(NEWEST, cancel)
+    assert (answers(cancelled), cancelled.residue.retained[-1], copied(cancelled)[0]) == ([(3, "")], 3, [3])
+    resumed = ran(NEWEST, cancel, Resume(trigger=AtTime(at_us=1_000)))
+    assert [one.restores for one in journal(AttemptStarted, resumed)] == [None, 3]
+    assert 3 not in resumed.residue.retained
 
 
 @pytest.mark.parametrize("wish", [COPY, MOVE])
@@ -132,6 +199,88 @@ def test_a_coordinator_that_dies_meanwhile_leaves_no_half_copy_and_the_command_i
     assert answers(twice)[1:] == [(early(twice), "")]
     assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
     assert early(twice) not in twice.residue.retained
+
+
+EARLIER = AtPoint(point="checkpoint-completed", occurrence=3, side="before")
+FAILING = {
+    "file": FailWrite(trigger=EARLIER, task=None, what="copy-file"),
+    "record": FailWrite(trigger=EARLIER, task=None, what="copy-record"),
+}
+
+
+@pytest.mark.parametrize("wish", [COPY, MOVE])
+@pytest.mark.parametrize("what", FAILING)
+def test_a_copy_whose_write_fails_is_refused_has_no_record_and_can_be_repeated(what: str, wish: AnyCommand) -> None:
+    once = ran(EARLY, wish, faults=(FAILING[what],))
+    ((number, error),) = answers(once)
+    assert number is None
+    assert error.startswith(f"checkpoint {early(once)} is not copied: ")
+    assert error.endswith("the store reported an error")
+    assert (f"/chk-{early(once)}/" in error) == (what == "file")
+    assert copied(once) == ([], set())
+    assert early(once) in once.residue.retained
+    twice = ran(EARLY, wish, again(wish), faults=(FAILING[what],))
+    assert answers(twice)[1] == (early(twice), "")
+    assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
+
+
+@pytest.mark.parametrize("wish", [COPY, MOVE])
+@pytest.mark.parametrize("file", [1, 2, 4, 5])
+def test_half_a_copy_is_deleted_by_the_next_coordinator_and_the_command_can_be_repeated(
+    file: int, wish: AnyCommand
+) -> None:
+    """Of each file, or of the record, in a job whose coordinator dies of it."""
+    at = AtPoint(point="file-copied", occurrence=file - 1, side="after") if file > 1 else EARLIER
+    torn = TearWrite(trigger=at, task=None, how="copy")
+    once = ran(EARLY, wish, faults=(torn,))
+    assert answers(once) == [(None, "the coordinator died")]
+    assert copied(once) == ([], set())
+    assert early(once) in once.residue.retained
+    twice = ran(EARLY, wish, again(wish), Fork(trigger=AtRest()), faults=(torn,))
+    assert answers(twice)[1:] == [(early(twice), "")]
+    assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
+
+
+@pytest.mark.parametrize("wish", [COPY, MOVE])
+@pytest.mark.parametrize("altered", [False, True])
+def test_a_copy_of_a_snapshot_whose_file_is_missing_or_altered_is_refused_by_its_name(
+    wish: AnyCommand, altered: bool
+) -> None:
+    scenario = job(60, Count(), commands=(EARLY, wish), retained_checkpoints=8, checkpoint_interval_us=1_000)
+    one = Run(scenario, Parts(), False)
+    files = one.world.files.files
+    damaged: list[str] = []
+
+    def damage(*_: object) -> None:
+        (savepoint,) = [record for record in one.world.retained_now() if record.savepoint]
+        name = savepoint.handles[TaskId("op0-0")]
+        damaged.append(name)
+        data = files.pop(name)
+        if altered:
+            files[name] = data[:-1] + b"?"
+
+    one.triggers.add(AtPoint(point="checkpoint-completed", occurrence=3, side="before"), damage)
+    history = one.history()
+    why = "its checksum does not fit its content" if altered else "is not in the store"
+    ((number, error),) = answers(history)
+    assert (number, damaged[0] in error, why in error) == (None, True, True)
+    assert copied(history) == ([], set())
+
+
+def test_who_leaves_out_what_fails_has_copies_that_cannot_be_restored() -> None:
+    settings = {"retained_checkpoints": 8, "checkpoint_interval_us": 1_000}
+    scenario = job(60, Count(), commands=(EARLY, COPY), faults=(FAILING["file"],), **settings)
+    history = Run(scenario, parts_for("P49"), False).history()
+    assert violated_in(scenario, history) == {"restored-state": "copy incomplete"}
+
+
+def test_a_copy_that_is_refused_because_of_a_file_needs_a_fault_on_files() -> None:
+    scenario = job(60, Count(), commands=(EARLY, COPY), retained_checkpoints=8, checkpoint_interval_us=1_000)
+    history = Run(scenario, Parts(), False).history()
+    (at,) = [at for at, one in enumerate(history.journal) if isinstance(one, CommandReturned) and one.command == 1]
+    cause = NotCopied(checkpoint=early(history))
+    history.journal[at] = replace(history.journal[at], checkpoint=None, error="it is gone", cause=cause)
+    assert violated_in(scenario, history)["progress"] == "command answered wrongly"
 
 
 @pytest.mark.parametrize("snapshot_format", ["canonical", "native", "incremental"])

@@ -355,6 +355,35 @@ def test_a_snapshot_of_another_run_is_not_moved_there(root: Path, tmp_path: Path
     assert_it_holds(begun(tmp_path / "same", SimulatedSubject(), unstopped(), str(first)))
 
 
+def test_a_snapshot_of_an_ancestor_is_moved_into_a_directory_of_the_run_that_began_behind_it(tmp_path: Path) -> None:
+    """And a job begins from it there; one that the ancestor took behind that is refused."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    left(one, SimulatedSubject(), unstopped(retained_checkpoints=60))
+    first, second, third, *_ = numbers(one)
+    subject = SimulatedSubject()
+    subject.leave_in(other)
+    assert_it_holds(begun(one, subject, unstopped(retained_checkpoints=1), str(second)))
+    before = tree(other)
+    assert "nor of one that began behind it" in refused("move", one, third, other)
+    assert tree(other) == before
+    assert first not in states(other)
+    assert tool("move", one, first, other)[0] == 0
+    assert (first in states(one), first in states(other)) == (False, True)
+    assert_it_holds(begun(other, SimulatedSubject(), unstopped(), str(first)))
+
+
+def test_a_snapshot_of_an_ancestor_is_refused_whose_input_the_run_has_discarded(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    left(one, SimulatedSubject(), unstopped(retained_checkpoints=60))
+    first, second, *_ = numbers(one)
+    subject = SimulatedSubject()
+    subject.leave_in(other)
+    begun(one, subject, unstopped(retained_checkpoints=1, trims_logs=True), str(second))
+    before = tree(other)
+    assert "has discarded what lies before" in refused("move", one, first, other)
+    assert tree(other) == before
+
+
 def test_the_newest_is_not_moved(root: Path, tmp_path: Path) -> None:
     assert "fork copies it" in refused("move", root, "newest", tmp_path / "target")
     assert not (tmp_path / "target").exists()
