@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.decisions.checkpointing import Cleanup
 from ...core.vocabulary.effects import CopyFiles, Effect, StoreCopy
-from ...core.vocabulary.events import CompletedSnapshot, files_needed, files_of
+from ...core.vocabulary.events import CompletedCheckpoint, files_needed, files_of
 from ..registry import Defect
 
 
@@ -15,14 +15,14 @@ class DeletedBeforeItIsCopied(Cleanup):
         self.reached = True
         return not copied
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         return [CopyFiles(snapshot.checkpoint, files_of((snapshot,)), goes_on=True), StoreCopy(snapshot)]
 
 
 class RecordBeforeFiles(Cleanup):
     """P36: the record of a copy is written before the files, and says of a copy that it is complete which is not."""
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = True
         return [StoreCopy(snapshot), CopyFiles(snapshot.checkpoint, files_of((snapshot,)))]
 
@@ -30,7 +30,7 @@ class RecordBeforeFiles(Cleanup):
 class CopiesItsOwn(Cleanup):
     """P37: only what was written under a snapshot's own handles is copied, and not the files to which it refers."""
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = self.reached or bool(files_needed(snapshot))
         return [CopyFiles(snapshot.checkpoint, tuple(snapshot.handles.values())), StoreCopy(snapshot)]
 
@@ -38,7 +38,7 @@ class CopiesItsOwn(Cleanup):
 class LeavesOutWhatFails(Cleanup):
     """P49: a file that is missing or cannot be written is left out of a copy, which gets its record all the same."""
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = True
         return [CopyFiles(snapshot.checkpoint, files_of((snapshot,)), goes_on=True), StoreCopy(snapshot)]
 
