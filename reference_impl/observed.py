@@ -18,7 +18,7 @@ import msgspec
 from .core.vocabulary.causes import AnyCause
 from .core.vocabulary.ends import Status
 from .core.vocabulary.errors import expect
-from .core.vocabulary.events import CommandKind, CompletedSnapshot
+from .core.vocabulary.events import CommandKind, CompletedCheckpoint
 from .core.vocabulary.formats import Filed
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.vocabulary.status_changes import AnyStatusChange
@@ -239,20 +239,20 @@ class SnapshotStored(Observed):
 class CheckpointCompleting(Observed):
     """The record of a checkpoint is about to be written; its writer may die before it reports that it has."""
 
-    snapshot: CompletedSnapshot
+    snapshot: CompletedCheckpoint
     """in a journal without the states of the tasks"""
 
     @classmethod
-    def of(cls, snapshot: CompletedSnapshot) -> CheckpointCompleting:
+    def of(cls, snapshot: CompletedCheckpoint) -> CheckpointCompleting:
         return cls(msgspec.structs.replace(snapshot, states={}))
 
 
 class CheckpointCompleted(Observed):
-    snapshot: CompletedSnapshot
+    snapshot: CompletedCheckpoint
     """in a journal without the states of the tasks"""
 
     @classmethod
-    def of(cls, snapshot: CompletedSnapshot) -> CheckpointCompleted:
+    def of(cls, snapshot: CompletedCheckpoint) -> CheckpointCompleted:
         return cls(msgspec.structs.replace(snapshot, states={}))
 
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from ...reports.words import plural
 from ..runtime.exit_codes import ExitCode, UsageError
-from .options import add_functions, add_master, count, duration, printed, progress_of, seed
-from .output import Output
-from .printing import print_summary
+from .terminal.options import add_functions, add_master, count, duration, printed, progress_of, seed
+from .terminal.output import Output
+from .terminal.printing import print_summary
 
 if TYPE_CHECKING:
     from ..chaos.job import ChaosRequest, NightDone, NightSummary

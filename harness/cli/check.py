@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..runtime.exit_codes import ExitCode, HarnessFailed, UsageError
-from .options import add_master, count, progress_of
-from .output import Output
+from .terminal.options import add_master, count, progress_of
+from .terminal.output import Output
 
 if TYPE_CHECKING:
     from ...properties.checking.request import CheckRequest, CheckResult, Sample

@@ -11,9 +11,9 @@ import msgspec
 from ...properties.model.words import plural
 from ..runtime.exit_codes import CutproofError, ExitCode, UsageError, one_line
 from ..subject.names import BUILT, check_defect
-from .confirm import add_quick, begin
-from .options import count, progress_of, seed
-from .output import Output, debugging
+from .terminal.confirm import add_quick, begin
+from .terminal.options import count, progress_of, seed
+from .terminal.output import Output, debugging
 
 if TYPE_CHECKING:
     from ..search.oracle import Examined

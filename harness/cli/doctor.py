@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..runtime.exit_codes import ExitCode, HarnessFailed
 from . import machine as doctor
-from .options import progress_of
-from .output import Output
+from .terminal.options import progress_of
+from .terminal.output import Output
 
 DESCRIPTION = """\
 Reports what this machine has, what it lacks and how to get it: Python, the packages,

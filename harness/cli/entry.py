@@ -19,8 +19,8 @@ from ..runtime import background
 from ..runtime.config import load, nearest
 from ..runtime.exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
 from ..runtime.interruption import SIGNALS, signals_interrupt
-from .options import Parser, add_common, apply_settings
-from .output import Output, debugging, show_what_can_be_shown
+from .terminal.options import Parser, add_common, apply_settings
+from .terminal.output import Output, debugging, show_what_can_be_shown
 
 VERBS: dict[str, str] = {
     "verify": "draw scenarios, run them, judge them against PySpark, write the report",

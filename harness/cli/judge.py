@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..runtime.exit_codes import ExitCode, UsageError
-from .confirm import add_quick, ask, begin, exit_code, seen_by
-from .options import progress_of
-from .output import Output
-from .printing import print_verdicts
+from .terminal.confirm import add_quick, ask, begin, exit_code, seen_by
+from .terminal.options import progress_of
+from .terminal.output import Output
+from .terminal.printing import print_verdicts
 
 if TYPE_CHECKING:
     from ...properties.model.history import History

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from ..runtime.exit_codes import ExitCode, UsageError
-from .options import progress_of
-from .output import Output
+from .terminal.options import progress_of
+from .terminal.output import Output
 
 DESCRIPTION = """\
 Pipelines that are run from outside. A file (cutproof-pipeline/1, TOML) says how a pipeline is

@@ -11,11 +11,11 @@ from ..runtime.exit_codes import ExitCode, UsageError
 from ..runtime.progress import Progress
 from ..subject.names import BUILT, subject_called
 from ..subject.port import Continuing, Subject, closing, prepare
-from .confirm import add_quick, ask, begin, exit_code, seen_by
-from .keep import keep_run
-from .options import add_subject, count, progress_of, refuse_for_system
-from .output import Output
-from .printing import print_events, print_rows, print_verdicts
+from .terminal.confirm import add_quick, ask, begin, exit_code, seen_by
+from .terminal.keep import keep_run
+from .terminal.options import add_subject, count, progress_of, refuse_for_system
+from .terminal.output import Output
+from .terminal.printing import print_events, print_rows, print_verdicts
 
 if TYPE_CHECKING:
     from ..counterexamples.replay import Replayed

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from ..runtime.exit_codes import ExitCode, UsageError
-from .options import progress_of
-from .output import Output
+from .terminal.options import progress_of
+from .terminal.output import Output
 
 FORMAT = "cutproof-report/1"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 from ..runtime.config import nearest
 from ..runtime.exit_codes import ExitCode, UsageError
-from .output import Output
+from .terminal.output import Output
 
 if TYPE_CHECKING:
     from ..chaos.schedule import Job

@@ -12,8 +12,8 @@ from ...reports.text import WIDTH
 from ...reports.words import plural
 from ..runtime.exit_codes import ExitCode, UsageError
 from ..runtime.progress import Progress
-from .options import progress_of
-from .output import Output
+from .terminal.options import progress_of
+from .terminal.output import Output
 
 if TYPE_CHECKING:
     from ..reference_engine.snapshots.inventory import Change, Report, ShownSnapshot, SnapshotSummary

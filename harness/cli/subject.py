@@ -14,8 +14,8 @@ from ...reports.words import plural
 from ..runtime.config import load
 from ..runtime.exit_codes import ExitCode, UsageError, shortened
 from ..runtime.progress import Progress
-from .options import progress_of, seed
-from .output import Output
+from .terminal.options import progress_of, seed
+from .terminal.output import Output
 
 if TYPE_CHECKING:
     from ..subject_kit.listing import Listed

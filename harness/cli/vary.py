@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..runtime.exit_codes import ExitCode, UsageError
-from .output import Output
+from .terminal.output import Output
 
 if TYPE_CHECKING:
     from ..search.campaign import Verified

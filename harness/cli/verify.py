@@ -13,8 +13,8 @@ from ...properties.model.verdict import Violated
 from ..runtime.exit_codes import ExitCode, UsageError
 from ..subject.names import subject_called
 from ..subject.port import check, closing, prepare
-from .keep import keep_run
-from .options import (
+from .terminal.keep import keep_run
+from .terminal.options import (
     add_master,
     add_subject,
     count,
@@ -25,8 +25,8 @@ from .options import (
     refuse_for_system,
     seed,
 )
-from .output import Output
-from .printing import print_summary, print_tampering, print_verdicts
+from .terminal.output import Output
+from .terminal.printing import print_summary, print_tampering, print_verdicts
 from .vary import pipeline_called, verify_variants
 
 if TYPE_CHECKING:

@@ -11,29 +11,31 @@ from __future__ import annotations
 from ..core.decisions.parts import Parts
 from . import (
     alignment,
-    claims,
     coordination,
-    copies,
-    deletions,
     enumeration,
     event_time,
     finishing,
-    forks,
     in_flight,
-    incremental,
     local,
     recovery,
     regions,
-    rescaling,
     sinks,
     sources,
     spilling,
     state,
+)
+from .registry import Defect
+from .snapshots import (
+    claims,
+    copies,
+    deletions,
+    forks,
+    incremental,
+    rescaling,
     state_files,
     storing,
     upgrades,
 )
-from .registry import Defect
 
 GROUPS = (
     alignment,

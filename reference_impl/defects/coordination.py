@@ -21,7 +21,7 @@ from ..core.decisions.fencing import Fencing
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import TimedOut
 from ..core.vocabulary.effects import Effect
-from ..core.vocabulary.events import Claims, CompletedSnapshot
+from ..core.vocabulary.events import Claims, CompletedCheckpoint
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Ack, Cancel, ToTask
 from ..core.vocabulary.stages import Restarting, Saving, Stage
@@ -46,7 +46,7 @@ class NewestIsLastCompleted(Cleanup):
     def __init__(self) -> None:
         self._completed: list[CheckpointId] = []
 
-    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int, claims: Claims) -> list[CompletedSnapshot]:
+    def subsumed(self, retained: Sequence[CompletedCheckpoint], keep: int, claims: Claims) -> list[CompletedCheckpoint]:
         for snapshot in retained:
             if snapshot.checkpoint not in self._completed:
                 self._completed.append(snapshot.checkpoint)

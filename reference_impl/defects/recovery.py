@@ -11,7 +11,7 @@ from ..core.job.split_log import SplitLog
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyIncompatible
 from ..core.vocabulary.effects import Effect, Sweep
-from ..core.vocabulary.events import Claims, CompletedSnapshot, files_of
+from ..core.vocabulary.events import Claims, CompletedCheckpoint, files_of
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
 
@@ -27,7 +27,7 @@ class SkipsUnreadable(RestoreChoice):
 class IgnoresSavepoints(RestoreChoice):
     """F03: the completion of a savepoint commits transactions, but no recovery restores it."""
 
-    def choose(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+    def choose(self, retained: Sequence[CompletedCheckpoint]) -> CompletedCheckpoint | None:
         own = [snapshot for snapshot in retained if not snapshot.savepoint]
         self.reached = self.reached or len(own) < len(retained)
         return super().choose(own)
@@ -38,9 +38,9 @@ class CleansUpOnFailure(Cleanup):
     deleted."""
 
     def __init__(self) -> None:
-        self._complete: list[CompletedSnapshot] = []
+        self._complete: list[CompletedCheckpoint] = []
 
-    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int, claims: Claims) -> list[CompletedSnapshot]:
+    def subsumed(self, retained: Sequence[CompletedCheckpoint], keep: int, claims: Claims) -> list[CompletedCheckpoint]:
         self._complete = list(retained)
         return super().subsumed(retained, keep, claims)
 
@@ -52,7 +52,7 @@ class CleansUpOnFailure(Cleanup):
 class StartedFromIncompatible(RestoreChoice):
     """P10: a job begins with any snapshot, even if its operators are not those of the snapshot."""
 
-    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> AnyIncompatible | None:
+    def refusal(self, graph: JobGraph, snapshot: CompletedCheckpoint) -> AnyIncompatible | None:
         self.reached = self.reached or super().refusal(graph, snapshot) is not None
         return None
 
@@ -60,7 +60,7 @@ class StartedFromIncompatible(RestoreChoice):
 class KindBeforeAge(RestoreChoice):
     """F08: a savepoint is restored before any newer checkpoint."""
 
-    def choose(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+    def choose(self, retained: Sequence[CompletedCheckpoint]) -> CompletedCheckpoint | None:
         chosen = max(retained, key=lambda one: (one.savepoint, one.checkpoint), default=None)
         self.reached = self.reached or chosen != super().choose(retained)
         return chosen
@@ -95,8 +95,8 @@ class ForgetsWhatWasNamed(RestoreChoice):
     """P12: a job that its user began from an older snapshot restores the newest one of the former job."""
 
     def recoverable(
-        self, retained: tuple[CompletedSnapshot, ...], job: int, named: CheckpointId | None, savepoints: bool
-    ) -> tuple[CompletedSnapshot, ...]:
+        self, retained: tuple[CompletedCheckpoint, ...], job: int, named: CheckpointId | None, savepoints: bool
+    ) -> tuple[CompletedCheckpoint, ...]:
         passed_over = named is not None and any(one.job != job and one.checkpoint > named for one in retained)
         self.reached = self.reached or passed_over
         return super().recoverable(retained, job, None, savepoints)
@@ -105,7 +105,7 @@ class ForgetsWhatWasNamed(RestoreChoice):
 class DeletesByAge(Cleanup):
     """P13: a user's savepoint is deleted once a few newer checkpoints have completed."""
 
-    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int, claims: Claims) -> list[CompletedSnapshot]:
+    def subsumed(self, retained: Sequence[CompletedCheckpoint], keep: int, claims: Claims) -> list[CompletedCheckpoint]:
         old = [one for one in retained[: max(0, len(retained) - keep)] if one.savepoint]
         self.reached = self.reached or bool(old)
         return [*super().subsumed(retained, keep, claims), *old]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..core.decisions.checkpointing import CheckpointPlan, RestoreChoice, Situation, Triggering
 from ..core.decisions.failover import Failover
 from ..core.job.topology import JobGraph
-from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.events import CompletedCheckpoint
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.stages import PartialFailover, Stage, Terminating, Working
 from .registry import Defect
@@ -33,7 +33,7 @@ class LostIsFinished(Triggering):
 class PartFromNothing(RestoreChoice):
     """E12: a restart of the whole job restores the state; a restart of a part of the job begins without state."""
 
-    def choose_for_region(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+    def choose_for_region(self, retained: Sequence[CompletedCheckpoint]) -> CompletedCheckpoint | None:
         self.reached = self.reached or bool(retained)
         return None
 

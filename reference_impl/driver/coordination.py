@@ -25,7 +25,7 @@ from ..core.vocabulary.effects import (
     Sweep,
     Transact,
 )
-from ..core.vocabulary.events import CompletedSnapshot, DeleteFailed, Event, TimerFired
+from ..core.vocabulary.events import CompletedCheckpoint, DeleteFailed, Event, TimerFired
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.stages import Stage
 from ..core.vocabulary.status_changes import (
@@ -69,10 +69,10 @@ class JobMachine(Protocol):
     def has_checkpoint_under_way(self) -> bool: ...
 
     @property
-    def retained(self) -> tuple[CompletedSnapshot, ...]: ...
+    def retained(self) -> tuple[CompletedCheckpoint, ...]: ...
 
     @property
-    def newest(self) -> CompletedSnapshot | None: ...
+    def newest(self) -> CompletedCheckpoint | None: ...
 
     def attempt_of(self, task: TaskId) -> AttemptId: ...
 

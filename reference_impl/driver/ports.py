@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..core.backends.stored import Loaded
 from ..core.vocabulary.causes import AnyCause
-from ..core.vocabulary.events import CompletedSnapshot, Event, JobRecord
+from ..core.vocabulary.events import CompletedCheckpoint, Event, JobRecord
 from ..core.vocabulary.formats import Filed
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Element, ToCoordinator, ToTask
@@ -134,10 +134,10 @@ class Files(Protocol):
         """The snapshot under a handle; raises CorruptSnapshot, also if there is none, or if one of its files is missing
         or altered."""
 
-    def store(self, snapshot: CompletedSnapshot) -> None:
+    def store(self, snapshot: CompletedCheckpoint) -> None:
         """Make the record of a complete checkpoint durable."""
 
-    def survey(self) -> tuple[tuple[CompletedSnapshot, ...], tuple[CheckpointId, ...]]:
+    def survey(self) -> tuple[tuple[CompletedCheckpoint, ...], tuple[CheckpointId, ...]]:
         """Every complete checkpoint, oldest first, and the ids of those whose records cannot be read."""
 
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
@@ -165,10 +165,10 @@ class Files(Protocol):
     def has_copy(self, handle: Handle) -> bool:
         """Whether the directory of the user has this file, whole."""
 
-    def store_copy(self, snapshot: CompletedSnapshot) -> None:
+    def store_copy(self, snapshot: CompletedCheckpoint) -> None:
         """Make the record of a copied snapshot durable."""
 
-    def copied(self) -> tuple[CompletedSnapshot, ...]:
+    def copied(self) -> tuple[CompletedCheckpoint, ...]:
         """The snapshots that have a record there, oldest first."""
 
     def keep_copies(self, handles: Sequence[Handle]) -> None:

@@ -18,7 +18,7 @@ from ..core.lifecycle.coordinator import Coordinator
 from ..core.vocabulary.causes import AnyCause, HeartbeatMissed, JobHasEnded, ProcessGone
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.errors import expect
-from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
+from ..core.vocabulary.events import Commanded, CompletedCheckpoint, CoordinatorStarted, JobRecord, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
 from ..core.vocabulary.stages import NAMES
@@ -250,7 +250,7 @@ class CoordinatorProcessWorld(ProcessWorld):
         self.runner_now: CoordinatorRunner | None = None
         self.job_number = 0
         self._frozen_job: int | None = None
-        self._retained: tuple[CompletedSnapshot, ...] = ()
+        self._retained: tuple[CompletedCheckpoint, ...] = ()
         self._facts: JobFacts | None = None
         self._nodes = Nodes(self, listener)
         self._orders[Submit] = self._submit
@@ -282,7 +282,7 @@ class CoordinatorProcessWorld(ProcessWorld):
         self._start(order, order.initial, self.jobs.load(order.job))
 
     def _start(
-        self, order: Submit | TakeOver, initial: tuple[CompletedSnapshot, ...], record: JobRecord | None
+        self, order: Submit | TakeOver, initial: tuple[CompletedCheckpoint, ...], record: JobRecord | None
     ) -> None:
         if self.runner_now is not None:
             self.runner_now.alive = False  # from here on timers and answers of a former job have no effect in this one
@@ -326,7 +326,7 @@ class CoordinatorProcessWorld(ProcessWorld):
     def status_changed(self, job: int, change: AnyStatusChange) -> None:
         self.observer.saw(o.StatusChanged(job, change))
 
-    def complete(self, snapshot: CompletedSnapshot) -> None:
+    def complete(self, snapshot: CompletedCheckpoint) -> None:
         self.observer.saw(o.CheckpointCompleted.of(snapshot))
         self.supervision.send(Completed(self.clock.tick(), snapshot.checkpoint))
 
@@ -381,7 +381,7 @@ class CoordinatorProcessWorld(ProcessWorld):
             self._frozen_job = None if order.off else order.job
 
 
-def _numbers(snapshots: Sequence[CompletedSnapshot]) -> tuple[int, ...]:
+def _numbers(snapshots: Sequence[CompletedCheckpoint]) -> tuple[int, ...]:
     return tuple(int(one.checkpoint) for one in snapshots)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import observed as o
 from ..core.vocabulary.causes import AnyCause
-from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.events import CompletedCheckpoint
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
@@ -58,7 +58,7 @@ class NotedFiles(DiskFiles):
         super().__init__(root)
         self._journal = journal
 
-    def store(self, snapshot: CompletedSnapshot) -> None:
+    def store(self, snapshot: CompletedCheckpoint) -> None:
         self._journal.saw(o.CheckpointCompleting.of(snapshot))
         self._journal.flush()
         super().store(snapshot)

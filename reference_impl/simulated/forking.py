@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..core.vocabulary.events import Claims, CompletedSnapshot, JobRecord
+from ..core.vocabulary.events import Claims, CompletedCheckpoint, JobRecord
 from ..core.vocabulary.ids import Handle
 from .external import TransactionStore
 from .logs import LogShelf
@@ -22,7 +22,7 @@ from .sharing import Sharing
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
     """The stores at a moment."""
 
-    retained: tuple[CompletedSnapshot, ...]
+    retained: tuple[CompletedCheckpoint, ...]
     """up to the snapshot that is forked, which is the last"""
     at_us: int
     job: int
@@ -40,13 +40,13 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
     """if the files are not copies, but those of the origin: the references to them"""
 
     @property
-    def snapshot(self) -> CompletedSnapshot:
+    def snapshot(self) -> CompletedCheckpoint:
         return self.retained[-1]
 
 
 def copied(
     *,
-    retained: tuple[CompletedSnapshot, ...],
+    retained: tuple[CompletedCheckpoint, ...],
     at_us: int,
     job: int,
     record: JobRecord,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.events import CompletedCheckpoint
 from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.stages import PartialFailover, Restarting, Terminating, Working
 from ..driver.coordination import CoordinatorRunner
@@ -21,7 +21,7 @@ class Phased(Protocol):
 
     coordinator: CoordinatorRunner | None
     job_number: int
-    newest: CompletedSnapshot | None
+    newest: CompletedCheckpoint | None
     """the newest complete checkpoint"""
 
     @property

@@ -12,7 +12,7 @@ import msgspec
 
 from ..core.backends.stored import Loaded, read_snapshot
 from ..core.vocabulary.errors import CorruptSnapshot, expect
-from ..core.vocabulary.events import CompletedSnapshot, JobRecord
+from ..core.vocabulary.events import CompletedCheckpoint, JobRecord
 from ..core.vocabulary.formats import (
     Filed,
     NewFile,
@@ -87,16 +87,17 @@ class SnapshotFiles:
         """The snapshot under a handle; raises CorruptSnapshot, also when there is none."""
         return read_snapshot(handle, self.files.get)
 
-    def store(self, snapshot: CompletedSnapshot) -> None:
+    def store(self, snapshot: CompletedCheckpoint) -> None:
         self.records[snapshot.checkpoint] = msgspec.json.encode(snapshot)
 
-    def listed(self) -> tuple[CompletedSnapshot, ...]:
+    def listed(self) -> tuple[CompletedCheckpoint, ...]:
         """Every complete checkpoint, oldest first."""
         return tuple(
-            msgspec.json.decode(self.records[checkpoint], type=CompletedSnapshot) for checkpoint in sorted(self.records)
+            msgspec.json.decode(self.records[checkpoint], type=CompletedCheckpoint)
+            for checkpoint in sorted(self.records)
         )
 
-    def survey(self) -> tuple[tuple[CompletedSnapshot, ...], tuple[CheckpointId, ...]]:
+    def survey(self) -> tuple[tuple[CompletedCheckpoint, ...], tuple[CheckpointId, ...]]:
         """As `listed`; in memory every record can be read."""
         return self.listed(), ()
 
@@ -140,12 +141,12 @@ class SnapshotFiles:
     def has_copy(self, handle: Handle) -> bool:
         return handle in self.copies and self.copies[handle] == self.files.get(handle, self.copies[handle])
 
-    def store_copy(self, snapshot: CompletedSnapshot) -> None:
+    def store_copy(self, snapshot: CompletedCheckpoint) -> None:
         self.copied_records[snapshot.checkpoint] = msgspec.json.encode(snapshot)
 
-    def copied(self) -> tuple[CompletedSnapshot, ...]:
+    def copied(self) -> tuple[CompletedCheckpoint, ...]:
         records = (self.copied_records[checkpoint] for checkpoint in sorted(self.copied_records))
-        return tuple(msgspec.json.decode(record, type=CompletedSnapshot) for record in records)
+        return tuple(msgspec.json.decode(record, type=CompletedCheckpoint) for record in records)
 
     def keep_copies(self, handles: Sequence[Handle]) -> None:
         kept = frozenset(handles)

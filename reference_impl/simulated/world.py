@@ -23,7 +23,7 @@ from ..core.vocabulary.events import (
     Claims,
     Commanded,
     CommandKind,
-    CompletedSnapshot,
+    CompletedCheckpoint,
     CoordinatorStarted,
     JobRecord,
     TaskLost,
@@ -62,7 +62,7 @@ class Submission(msgspec.Struct, frozen=True):
 
     first_attempt: AttemptId = AttemptId(1)
     first_checkpoint: CheckpointId = CheckpointId(1)
-    initial: tuple[CompletedSnapshot, ...] = ()
+    initial: tuple[CompletedCheckpoint, ...] = ()
     """the snapshots of the job that it resumes"""
     named: CheckpointId | None = None
     """the one from which it begins; None: the newest"""
@@ -118,11 +118,11 @@ class World:
         self.job_number = 0
         self.job_over = True
         self.quiet = False
-        self.newest: CompletedSnapshot | None = None
+        self.newest: CompletedCheckpoint | None = None
         """the newest complete checkpoint"""
         self.busy_until = 0
         """until then faults end by themselves, and commands are due"""
-        self.retained: list[CompletedSnapshot] = []
+        self.retained: list[CompletedCheckpoint] = []
         self.freezing = False
         """nothing more will happen by itself: no checkpoint is triggered any more"""
         self._notified_by = 0
@@ -171,7 +171,7 @@ class World:
 
     def submit(
         self,
-        initial: Sequence[CompletedSnapshot] = (),
+        initial: Sequence[CompletedCheckpoint] = (),
         named: CheckpointId | None = None,
         claimed: bool | None = None,
     ) -> None:
@@ -220,7 +220,7 @@ class World:
         self._coordinators.append(CoordinatorRunner(self, machine))
         return self._coordinators[-1]
 
-    def resumable(self) -> list[CompletedSnapshot]:
+    def resumable(self) -> list[CompletedCheckpoint]:
         """The snapshots with which a resumed job can begin: every complete one that still exists."""
         return list(self.retained if self.settings.memory else self.files.listed())
 
@@ -246,7 +246,7 @@ class World:
 
     def _copied(
         self,
-        retained: Sequence[CompletedSnapshot],
+        retained: Sequence[CompletedCheckpoint],
         files: dict[Handle, bytes],
         written: Callable[[CheckpointId], Sequence[bool]],
     ) -> Copied:
@@ -274,7 +274,7 @@ class World:
         first = self._submission
         return JobRecord(job=self.job_number, attempt=first.first_attempt, next_checkpoint=first.first_checkpoint)
 
-    def retained_now(self) -> list[CompletedSnapshot]:
+    def retained_now(self) -> list[CompletedCheckpoint]:
         """The complete snapshots, as far as anybody knows them at this moment."""
         if self.job_over:
             return self.resumable()
@@ -479,7 +479,7 @@ class World:
     def attempts(self) -> int:
         return self._attempts
 
-    def complete(self, snapshot: CompletedSnapshot) -> None:
+    def complete(self, snapshot: CompletedCheckpoint) -> None:
         """The store made a checkpoint complete."""
         self.newest = snapshot
         self._clearing.completed()

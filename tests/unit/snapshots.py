@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 
 
 def snapshot(
     checkpoint: int, *, attempt: int = 1, savepoint: bool = False, handles: Mapping[str, str] | None = None
-) -> CompletedSnapshot:
+) -> CompletedCheckpoint:
     """Of job 1, ending nothing."""
-    return CompletedSnapshot(
+    return CompletedCheckpoint(
         checkpoint=CheckpointId(checkpoint),
         job=1,
         attempt=AttemptId(attempt),

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ....faults.plan import AtRest
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRecord
 from ....reference_impl.processes.disk.durable import Temporaries
 from ....reference_impl.processes.disk.files import COPIES, DiskFiles, DiskJobs
 from ....reference_impl.processes.network.frames import Echo
@@ -52,7 +52,7 @@ class StoresOfFork(msgspec.Struct, frozen=True, kw_only=True):
     from_copy: bool = False
 
     @property
-    def records(self) -> tuple[CompletedSnapshot, ...]:
+    def records(self) -> tuple[CompletedCheckpoint, ...]:
         known = DiskFiles(self.copy.root / COPIES if self.from_copy else self.copy.root).survey()[0]
         return tuple(
             one.in_another_place()

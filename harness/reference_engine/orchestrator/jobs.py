@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from ....faults.plan import AtTime
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.ends import Status
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRecord
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from ....reference_impl.processes.disk.files import COPIES, DiskFiles, DiskJobs
 from ....reference_impl.processes.disk.logs import DiskLogs
@@ -41,7 +41,7 @@ class Jobs:
         self._files = DiskFiles(context.config.store)
         self._logs = DiskLogs(context.config.store, whole_files=False)
         self._records = DiskJobs(context.config.store)
-        self._submission: tuple[int, int, tuple[CompletedSnapshot, ...], CheckpointId | None] = (1, 1, (), None)
+        self._submission: tuple[int, int, tuple[CompletedCheckpoint, ...], CheckpointId | None] = (1, 1, (), None)
         self._claims: dict[CheckpointId, bool] = begins.past.claims if begins is not None else {}
         self._answers: dict[int, int | None] = {}
         self._retained: tuple[int, ...] = ()
@@ -71,7 +71,7 @@ class Jobs:
 
     def submit(
         self,
-        initial: tuple[CompletedSnapshot, ...] = (),
+        initial: tuple[CompletedCheckpoint, ...] = (),
         named: CheckpointId | None = None,
         *,
         recall: bool = False,

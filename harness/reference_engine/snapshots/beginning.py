@@ -18,7 +18,7 @@ import msgspec
 from ....properties.model.history import CommandIssued, Completed, History
 from ....properties.model.upgrade import Upgrade
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRecord
 from ....reference_impl.core.vocabulary.ids import AttemptId, Handle
 from ....reference_impl.core.vocabulary.messages import Element
 from ....reference_impl.core.vocabulary.ordering import ordered
@@ -46,7 +46,7 @@ LIKE_BEFORE = ("guarantee", "sink", "committing", "two_phase", "savepoints", "sn
 class Stores(msgspec.Struct, frozen=True, kw_only=True):
     """What the stores of a run hold besides the rows of its sinks."""
 
-    records: tuple[CompletedSnapshot, ...]
+    records: tuple[CompletedCheckpoint, ...]
     """oldest first"""
     files: Mapping[Handle, bytes]
     job: JobRecord
@@ -77,7 +77,7 @@ class Writing(Protocol):
     """The stores with which a run on processes begins."""
 
     @property
-    def records(self) -> tuple[CompletedSnapshot, ...]: ...
+    def records(self) -> tuple[CompletedCheckpoint, ...]: ...
 
     def write(self, root: Path, *, whole_files: bool) -> None: ...
 
@@ -211,7 +211,7 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
     return Beginning(scenario=scenario, past=past, stores=stores)
 
 
-def demand_of_ancestor(source: Directory, record: CompletedSnapshot, target: Path) -> None:
+def demand_of_ancestor(source: Directory, record: CompletedCheckpoint, target: Path) -> None:
     """Raise UsageError unless the run of which `target` is has a snapshot in its past: one that it took itself, or one
     of an ancestor, up to the snapshot from which it began.  A job that begins from it there goes on where that run once
     was."""
@@ -277,7 +277,7 @@ def _demand_layout(before: Scenario, scenario: Scenario, folder: Path) -> None:
         )
 
 
-def _taken(history: History, record: CompletedSnapshot, root: Path) -> Completed:
+def _taken(history: History, record: CompletedCheckpoint, root: Path) -> Completed:
     """The entry of a snapshot in the history of its run."""
     for one in history.completed:
         if one.checkpoint == record.checkpoint:
@@ -290,7 +290,7 @@ def _taken(history: History, record: CompletedSnapshot, root: Path) -> Completed
     )
 
 
-def _demand_same(directory: Directory, record: CompletedSnapshot, history: History) -> None:
+def _demand_same(directory: Directory, record: CompletedCheckpoint, history: History) -> None:
     """Raise UsageError for a snapshot that cannot be restored, and for one that another run has taken."""
     taken = _taken(history, record, directory.root)
     stored = {one.handle: one.state for one in history.stored}
@@ -315,7 +315,7 @@ def _demand_same(directory: Directory, record: CompletedSnapshot, history: Histo
             )
 
 
-def _demand_owed(directory: Directory, record: CompletedSnapshot, history: History) -> None:
+def _demand_owed(directory: Directory, record: CompletedCheckpoint, history: History) -> None:
     """Raise UsageError if a job that begins from the snapshot could not commit what it owes."""
     given_up = {one.name for one in (*history.transactions, *history.passing) if one.status == "aborted"}
     for handle in record.handles.values():
@@ -332,7 +332,7 @@ def _bare(state: TaskState) -> TaskState:
     return msgspec.structs.replace(ordered(state), spilled={}, queued={}, replays={})
 
 
-def _stores(directory: Directory, records: tuple[CompletedSnapshot, ...], history: History) -> Stores:
+def _stores(directory: Directory, records: tuple[CompletedCheckpoint, ...], history: History) -> Stores:
     """A copy of what a job needs that begins from the last of these snapshots."""
     names = dict.fromkeys(name for one in records for name in directory.needed(one))
     last = records[-1]
@@ -355,7 +355,7 @@ def _stores(directory: Directory, records: tuple[CompletedSnapshot, ...], histor
         raise UsageError(f"{directory.root}: {said(error)}") from None
 
 
-def _job_record(root: Path, last: CompletedSnapshot, history: History) -> JobRecord:
+def _job_record(root: Path, last: CompletedCheckpoint, history: History) -> JobRecord:
     """The record of the job that took a snapshot: a new job uses none of its numbers again."""
     path = root / JOBS / f"job-{last.job}"
     if path.is_file():

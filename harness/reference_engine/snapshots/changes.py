@@ -18,7 +18,7 @@ import msgspec
 
 from ....reference_impl.core.backends.stored import Loaded
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRecord
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
 from ....reference_impl.core.vocabulary.ordering import ordered
 from ....reference_impl.driver.ports import NotDeleted
@@ -102,7 +102,7 @@ class Changing:
         """Make a file durable below one of the folders."""
         self._temporaries.settle(self._temporaries.write(TOOL, data), path, self.root / top)
 
-    def store(self, record: CompletedSnapshot) -> None:
+    def store(self, record: CompletedCheckpoint) -> None:
         self.put(RECORDS, self.root / RECORDS / f"chk-{record.checkpoint}", sealed(record))
         self.directory = Directory(self.root)
 
@@ -136,7 +136,7 @@ class Changing:
 
     # -- a snapshot is written ---------------------------------------------------------------
 
-    def write(self, source: Directory, record: CompletedSnapshot, to: str | None, progress: Progress) -> list[str]:
+    def write(self, source: Directory, record: CompletedCheckpoint, to: str | None, progress: Progress) -> list[str]:
         """Write a snapshot of `source` into this directory: its files, then its record; returns the names.  `to`: the
         format; None: as it is.  Raises UsageError, which names the file, if some file is missing or altered."""
         progress.step(f"writing {self.root.name}", len(record.handles))
@@ -174,7 +174,7 @@ class Changing:
         )
         return list(dict.fromkeys(written))
 
-    def refuse_to_replace(self, source: Directory, record: CompletedSnapshot) -> None:
+    def refuse_to_replace(self, source: Directory, record: CompletedCheckpoint) -> None:
         """Raise UsageError if a file or a log of a snapshot is here with other content, and is needed."""
         for name in source.needed(record):
             if self.is_there(name):
@@ -204,7 +204,7 @@ class Changing:
             if files.get(name) != data:
                 raise UsageError(f"{self.directory.log(log) / name} is there already; name another directory")
 
-    def _copy_logs(self, source: Directory, record: CompletedSnapshot) -> list[str]:
+    def _copy_logs(self, source: Directory, record: CompletedCheckpoint) -> list[str]:
         """The logs to which a snapshot refers."""
         names: list[str] = []
         for log in dict.fromkeys(record.logs):
@@ -365,7 +365,7 @@ def _other_directory(source: Directory, target: Path) -> Path:
     return root
 
 
-def _into_other(source: Directory, record: CompletedSnapshot, target: Path, progress: Progress) -> list[str]:
+def _into_other(source: Directory, record: CompletedCheckpoint, target: Path, progress: Progress) -> list[str]:
     """Write a snapshot into a directory that has others; returns the names of what was written."""
     with changing(_other_directory(source, target)) as into:
         if _has_copy(into.directory, source, record, None):
@@ -400,7 +400,7 @@ def _of_one_run(source: Path, target: Path) -> bool:
 
 
 def _into_new(
-    source: Directory, record: CompletedSnapshot, target: Path, to: str | None, progress: Progress
+    source: Directory, record: CompletedCheckpoint, target: Path, to: str | None, progress: Progress
 ) -> list[str]:
     """Make a directory aside, and rename it when it is whole."""
     target = Path(os.path.abspath(target))
@@ -436,7 +436,7 @@ def _is_ours(aside: Path) -> bool:
     return aside.is_dir() and all(path.name in known and path.is_dir() for path in aside.iterdir())
 
 
-def _has_copy(there: Directory, source: Directory, record: CompletedSnapshot, to: str | None) -> bool:
+def _has_copy(there: Directory, source: Directory, record: CompletedCheckpoint, to: str | None) -> bool:
     """Whether another directory has this snapshot, as this command would write it."""
     other = there.records.get(int(record.checkpoint))
     if other is None:
@@ -463,7 +463,7 @@ def _has_been(here: Changing, command: str, number: int, target: str | None) -> 
     )
 
 
-def _demand_whole(directory: Directory, record: CompletedSnapshot) -> None:
+def _demand_whole(directory: Directory, record: CompletedCheckpoint) -> None:
     """Raise UsageError if a snapshot cannot be restored."""
     for handle in record.handles.values():
         try:

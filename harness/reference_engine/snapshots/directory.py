@@ -19,7 +19,7 @@ import msgspec
 
 from ....reference_impl.core.backends.stored import Loaded, read_snapshot
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot, files_of
+from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, files_of
 from ....reference_impl.core.vocabulary.formats import Manifest, StateFile, read, read_file
 from ....reference_impl.core.vocabulary.ids import Handle
 from ....reference_impl.core.vocabulary.state import Ref, TaskState
@@ -91,7 +91,7 @@ class Directory:
     def __init__(self, root: Path) -> None:
         self.root = root
         _demand_plain(root)
-        self.records: dict[int, CompletedSnapshot] = {}
+        self.records: dict[int, CompletedCheckpoint] = {}
         """by number of the checkpoint, in order"""
         self.unreadable: list[UnreadableRecord] = []
         found = [
@@ -125,7 +125,7 @@ class Directory:
             raise UsageError(f"{named!r} names no snapshot; write its number, such as 3 or chk-3, or {NEWEST}")
         return int(match[1])
 
-    def record(self, number: int) -> CompletedSnapshot:
+    def record(self, number: int) -> CompletedCheckpoint:
         """Raises UsageError if there is no such snapshot, or its record cannot be read."""
         if number in self.records:
             return self.records[number]
@@ -169,7 +169,7 @@ class Directory:
         except (OSError, CorruptSnapshot):
             return None
 
-    def needed(self, record: CompletedSnapshot) -> tuple[Handle, ...]:
+    def needed(self, record: CompletedCheckpoint) -> tuple[Handle, ...]:
         """All files of a snapshot: those that its record names, and those that its manifests name."""
         named = files_of([record])
         manifested = [file.name for handle in record.handles.values() for file in self.files(handle)]
@@ -244,10 +244,10 @@ def said(error: Exception) -> str:
     return shortened(str(error)) if isinstance(error, CorruptSnapshot) else one_line(error)
 
 
-def _record(path: Path, number: int) -> CompletedSnapshot:
+def _record(path: Path, number: int) -> CompletedCheckpoint:
     data = bytes_of(path, LIMIT_BYTES)
     json_of(data[CRC_BYTES:], str(path))
-    record = unsealed(data, CompletedSnapshot, path.name)
+    record = unsealed(data, CompletedCheckpoint, path.name)
     if record.checkpoint != number:
         raise CorruptSnapshot(f"{path.name}: it is the record of checkpoint {record.checkpoint}")
     return record

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedCheckpoint
 from ....reference_impl.core.vocabulary.formats import CANONICAL, Manifest
 from ....reference_impl.core.vocabulary.ids import Handle
 from ...runtime.progress import Progress
@@ -177,7 +177,7 @@ class Inventory:
     def listed(self) -> list[SnapshotSummary]:
         return [self._listed(number, record) for number, record in self._directory.records.items()]
 
-    def _listed(self, number: int, record: CompletedSnapshot) -> SnapshotSummary:
+    def _listed(self, number: int, record: CompletedCheckpoint) -> SnapshotSummary:
         names = self._needed[number]
         shared = [name for name in names if len(self.needed_by[name]) > 1]
         own = [name for name in names if len(self.needed_by[name]) == 1]

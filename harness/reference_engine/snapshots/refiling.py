@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ....reference_impl.core.decisions.snapshots.naming import Naming
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedCheckpoint
 from ....reference_impl.core.vocabulary.formats import (
     CANONICAL,
     ENTRIES,
@@ -27,7 +27,7 @@ from ....reference_impl.core.vocabulary.views import OWN
 _NAMING = Naming()
 
 
-def handles_for(record: CompletedSnapshot, to: str) -> dict[TaskId, Handle]:
+def handles_for(record: CompletedCheckpoint, to: str) -> dict[TaskId, Handle]:
     """The handles of a converted snapshot: other names than those of the snapshot as its job took it."""
     folder = f"job-{record.job}/chk-{record.checkpoint}/{to}"
     return {task: Handle(f"{folder}/{task}-{record.attempt}") for task in record.handles}

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ....properties.model.history import Completed, History, Stored
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.events import CompletedCheckpoint
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
 
 
-def renamed(history: History, records: Sequence[CompletedSnapshot], size: Callable[[Handle], int | None]) -> History:
+def renamed(history: History, records: Sequence[CompletedCheckpoint], size: Callable[[Handle], int | None]) -> History:
     """The history with the handles and files of the records.  `size`: of a file, in bytes.
 
     Two snapshots may have the last state of a finished task in one file.  If only one of them was converted, the state

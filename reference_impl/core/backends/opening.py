@@ -20,8 +20,13 @@ def open_state(spec: TaskSpec, layout: Layout, config: Config, parts: Parts) -> 
     """The empty working state of an operator.  What belongs to no key (OPS-2) is on the heap in any case."""
     if config.state_backend == "heap" or layout is UNLISTED:
         return HeapState(layout, parts.copying)
-    # A state may begin with files of earlier attempts: no two files of a job have one name.
-    return LsmState(layout, f"{spec.task}-{spec.attempt}", parts.state_files, limits_of(config))
+    return LsmState(layout, prefix_of(spec), parts.state_files, limits_of(config))
+
+
+def prefix_of(spec: TaskSpec) -> str:
+    """With what the names of an attempt's sorted files begin.  A state may begin with files of earlier attempts: no two
+    files of a job have one name."""
+    return f"{spec.task}-{spec.attempt}"
 
 
 def limits_of(config: Config) -> Limits:

@@ -10,7 +10,7 @@ import msgspec
 from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyCause, AnyIncompatible
 from ..vocabulary.effects import CopyFiles, Discard, Effect, SetTimer, StoreCopy, Sweep
-from ..vocabulary.events import Claims, CompletedSnapshot, files_of
+from ..vocabulary.events import Claims, CompletedCheckpoint, files_of
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
 from ..vocabulary.stages import Stage, Working
@@ -35,7 +35,7 @@ class Situation(msgspec.Struct, frozen=True):
     """a stop, a drain or the final checkpoint is under way"""
     is_open: bool
     """no input has ended, or checkpoints go on after that (FIN-7)"""
-    latest: CompletedSnapshot | None
+    latest: CompletedCheckpoint | None
     """the latest complete snapshot"""
     finished: tuple[TaskId, ...]
 
@@ -130,17 +130,17 @@ class RestoreChoice(Part):
         """The complete checkpoints without whose records none can be chosen: each of them may be the newest."""
         return tuple(unreadable)
 
-    def choose(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+    def choose(self, retained: Sequence[CompletedCheckpoint]) -> CompletedCheckpoint | None:
         """The latest completed snapshot, checkpoint or savepoint: both commit side effects."""
         return max(retained, key=lambda snapshot: snapshot.checkpoint, default=None)
 
-    def choose_for_region(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+    def choose_for_region(self, retained: Sequence[CompletedCheckpoint]) -> CompletedCheckpoint | None:
         """What a region restores: the same as all tasks would.  The tasks that go on commit what was sealed for it."""
         return self.choose(retained)
 
     def recoverable(
-        self, retained: tuple[CompletedSnapshot, ...], job: int, named: CheckpointId | None, savepoints: bool
-    ) -> tuple[CompletedSnapshot, ...]:
+        self, retained: tuple[CompletedCheckpoint, ...], job: int, named: CheckpointId | None, savepoints: bool
+    ) -> tuple[CompletedCheckpoint, ...]:
         """The snapshots among which a job may choose.
 
         Of former jobs all, unless its user began it from a `named` one: then none that is newer.  Of its own all; but
@@ -152,7 +152,7 @@ class RestoreChoice(Part):
             return retained
         return tuple(one for one in retained if one.job != job or not one.savepoint or one.ending is not None)
 
-    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> AnyIncompatible | None:
+    def refusal(self, graph: JobGraph, snapshot: CompletedCheckpoint) -> AnyIncompatible | None:
         """Why the job cannot start from this snapshot; None if it can (FIN-2)."""
         return refusal(graph, snapshot)
 
@@ -160,12 +160,12 @@ class RestoreChoice(Part):
 class Cleanup(Part):
     """Which snapshots may be deleted, and when."""
 
-    def owns(self, snapshot: CompletedSnapshot, claims: Claims) -> bool:
+    def owns(self, snapshot: CompletedCheckpoint, claims: Claims) -> bool:
         """Whether the job may delete a snapshot by itself: as its user said on resuming from it (SNAP-3), and else any
         checkpoint and no savepoint."""
         return claims.get(snapshot.checkpoint, not snapshot.savepoint)
 
-    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int, claims: Claims) -> list[CompletedSnapshot]:
+    def subsumed(self, retained: Sequence[CompletedCheckpoint], keep: int, claims: Claims) -> list[CompletedCheckpoint]:
         """The oldest snapshots beyond `keep` that the job owns."""
         own = [snapshot for snapshot in retained if self.owns(snapshot, claims)]
         return own[: max(0, len(own) - keep)]
@@ -179,13 +179,13 @@ class Cleanup(Part):
         """Whether a user may delete a snapshot: any but the one that would be `restored` after a failure (SNAP-3)."""
         return snapshot != restored
 
-    def deletion(self, snapshot: CompletedSnapshot, unneeded: tuple[Handle, ...]) -> list[Effect]:
+    def deletion(self, snapshot: CompletedCheckpoint, unneeded: tuple[Handle, ...]) -> list[Effect]:
         """How a snapshot is deleted that its user no longer wants: its record first, and then the files that nobody
         needs besides.  If the coordinator dies in between, the one that takes over sweeps these files."""
         files: list[Effect] = [Discard(unneeded)] if unneeded else []
         return [Discard((), snapshot.checkpoint), *files]
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         """How a snapshot is copied into the directory of its user: all its files, and then its record, so that what has
         a record there is complete.  If the coordinator dies in between, the one that takes over sweeps the files.  The
         copy refers to no log, since the job goes on using those."""

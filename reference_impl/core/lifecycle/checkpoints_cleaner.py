@@ -16,7 +16,7 @@ from ..job.topology import JobGraph
 from ..protocol.attempts import Attempts
 from ..protocol.checkpoints import Pending, UnderWay
 from ..vocabulary.effects import ClearLogs, Discard, Effect, Sweep
-from ..vocabulary.events import CompletedSnapshot, all_of, files_needed
+from ..vocabulary.events import CompletedCheckpoint, all_of, files_needed
 from ..vocabulary.ids import CheckpointId, Handle
 from ..vocabulary.messages import Ack
 from .completed_checkpoint_store import CompletedCheckpointStore
@@ -92,10 +92,10 @@ class CheckpointsCleaner:
 
     # -- of complete ones ------------------------------------------------------------
 
-    def subsumed(self, snapshots: Sequence[CompletedSnapshot]) -> list[Effect]:
+    def subsumed(self, snapshots: Sequence[CompletedCheckpoint]) -> list[Effect]:
         return [self._discard(snapshot) for snapshot in snapshots]
 
-    def _discard(self, snapshot: CompletedSnapshot) -> Effect:
+    def _discard(self, snapshot: CompletedCheckpoint) -> Effect:
         self._files.let_go(files_needed(snapshot))
         return Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint)
 

@@ -14,7 +14,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import UnderWay
-from ..vocabulary.events import Claims, CompletedSnapshot, files_of
+from ..vocabulary.events import Claims, CompletedCheckpoint, files_of
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.state import LastStates
 
@@ -45,8 +45,8 @@ class CompletedCheckpointStore:
         self._job = job
         self._named = named
         self._claims = claims or {}
-        self.all: tuple[CompletedSnapshot, ...] = ()
-        self._recoverable: tuple[CompletedSnapshot, ...] = ()
+        self.all: tuple[CompletedCheckpoint, ...] = ()
+        self._recoverable: tuple[CompletedCheckpoint, ...] = ()
         """all but those to which this job does not go back: they stay"""
         self.knows_all = True
         """False if the record of a complete checkpoint could not be read"""
@@ -55,13 +55,13 @@ class CompletedCheckpointStore:
         self._last_states: dict[Handle, None] = {}
         """handles of finished tasks: later snapshots refer to them, though the tasks took no part in those"""
 
-    def take_over(self, listed: Sequence[CompletedSnapshot], *, knows_all: bool = True) -> None:
+    def take_over(self, listed: Sequence[CompletedCheckpoint], *, knows_all: bool = True) -> None:
         self.knows_all = knows_all
         self._retain(sorted(listed, key=lambda snapshot: snapshot.checkpoint))
         finished_tasks = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
         self._last_states.update(dict.fromkeys(finished_tasks))
 
-    def add(self, snapshot: CompletedSnapshot) -> list[CompletedSnapshot]:
+    def add(self, snapshot: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         """A snapshot is complete.  Those that it subsumes are not retained any more, and returned, also `let_go`."""
         retained = sorted((*self.all, snapshot), key=lambda one: one.checkpoint)
         subsumed = self._parts.cleanup.subsumed(retained, self._config.retained_checkpoints, self._claims)
@@ -70,7 +70,7 @@ class CompletedCheckpointStore:
         self._retain(retained)
         return [*subsumed, *self.let_go()]
 
-    def let_go(self) -> list[CompletedSnapshot]:
+    def let_go(self) -> list[CompletedCheckpoint]:
         """The snapshots that were moved and that the job would not restore: they are not retained any more."""
         needed = self.to_restore()
         moved = [one for one in self.all if one.moved and one is not needed]
@@ -78,7 +78,7 @@ class CompletedCheckpointStore:
             self._retain([one for one in self.all if one not in moved])
         return moved
 
-    def mark_moved(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
+    def mark_moved(self, checkpoint: CheckpointId) -> CompletedCheckpoint | None:
         """The retained snapshot, which is marked as moved; None if it is not retained, or was marked before."""
         found = self.find(checkpoint)
         if found is None or found.moved:
@@ -87,31 +87,31 @@ class CompletedCheckpointStore:
         self._retain([marked if one is found else one for one in self.all])
         return marked
 
-    def remove(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
+    def remove(self, checkpoint: CheckpointId) -> CompletedCheckpoint | None:
         """A snapshot is not retained any more; None if it was not."""
         removed = self.find(checkpoint)
         if removed is not None:
             self._retain([one for one in self.all if one is not removed])
         return removed
 
-    def _retain(self, snapshots: Sequence[CompletedSnapshot]) -> None:
+    def _retain(self, snapshots: Sequence[CompletedCheckpoint]) -> None:
         self.all = tuple(snapshots)
         recoverable, savepoints = self._parts.restore_choice.recoverable, self._config.savepoints
         self._recoverable = recoverable(self.all, self._job, self._named, savepoints == "snapshots")
 
-    def find(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
+    def find(self, checkpoint: CheckpointId) -> CompletedCheckpoint | None:
         """A retained snapshot."""
         return next((one for one in self.all if one.checkpoint == checkpoint), None)
 
     @property
-    def latest(self) -> CompletedSnapshot | None:
+    def latest(self) -> CompletedCheckpoint | None:
         return self._recoverable[-1] if self._recoverable else None
 
-    def to_restore(self) -> CompletedSnapshot | None:
+    def to_restore(self) -> CompletedCheckpoint | None:
         """The snapshot that a new attempt restores."""
         return self._parts.restore_choice.choose(self._recoverable)
 
-    def to_restore_in_region(self) -> CompletedSnapshot | None:
+    def to_restore_in_region(self) -> CompletedCheckpoint | None:
         """The snapshot that the tasks of a region restore."""
         return self._parts.restore_choice.choose_for_region(self._recoverable)
 
@@ -140,7 +140,7 @@ class CompletedCheckpointStore:
         return any(handle in snapshot.handles.values() for snapshot in self.all)
 
     @property
-    def all_and_stored(self) -> tuple[CompletedSnapshot, ...]:
+    def all_and_stored(self) -> tuple[CompletedCheckpoint, ...]:
         """Also those that are being stored."""
         return (*self.all, *self._under_way.being_stored)
 

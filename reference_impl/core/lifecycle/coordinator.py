@@ -38,7 +38,7 @@ from ..vocabulary.events import (
     Closure,
     Commanded,
     CommandKind,
-    CompletedSnapshot,
+    CompletedCheckpoint,
     CoordinatorStarted,
     CopyFailed,
     DeleteFailed,
@@ -117,7 +117,7 @@ class Coordinator:
         *,
         first_attempt: AttemptId = FIRST_ATTEMPT,
         first_checkpoint: CheckpointId = FIRST_CHECKPOINT,
-        initial: Sequence[CompletedSnapshot] = (),
+        initial: Sequence[CompletedCheckpoint] = (),
         named: CheckpointId | None = None,
         claims: Claims | None = None,
     ) -> None:
@@ -299,12 +299,12 @@ class Coordinator:
         return bool(self.under_way.pending or self.under_way.storing)
 
     @property
-    def retained(self) -> tuple[CompletedSnapshot, ...]:
+    def retained(self) -> tuple[CompletedCheckpoint, ...]:
         """The complete snapshots, oldest first."""
         return self.completed.all
 
     @property
-    def newest(self) -> CompletedSnapshot | None:
+    def newest(self) -> CompletedCheckpoint | None:
         """The snapshot that a new attempt restores."""
         return self.completed.to_restore()
 

@@ -12,7 +12,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyIncompatible
 from ..vocabulary.effects import Effect, SendToTask
-from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.events import CompletedCheckpoint
 from ..vocabulary.ids import AttemptId, TaskId
 from ..vocabulary.messages import Deploy, Running
 from .task_ends import TaskEnds
@@ -32,7 +32,7 @@ class Deployment:
         self._ends = ends
         self._splits = splits
 
-    def fitted(self, restores: CompletedSnapshot | None) -> tuple[CompletedSnapshot | None, AnyIncompatible | None]:
+    def fitted(self, restores: CompletedCheckpoint | None) -> tuple[CompletedCheckpoint | None, AnyIncompatible | None]:
         """The snapshot as this job takes it over (`Upgrading`), and why the job cannot; None if it can."""
         if restores is None:
             return None, None
@@ -43,19 +43,19 @@ class Deployment:
 
     # -- tasks begin -----------------------------------------------------------------
 
-    def begin(self, restores: CompletedSnapshot | None) -> None:
+    def begin(self, restores: CompletedCheckpoint | None) -> None:
         """All tasks begin.  What is known of them follows from the snapshot that they restore."""
         self._ends.begin(self.finished_before(restores))
         self._splits.begin(restores)
 
-    def begin_region(self, tasks: Sequence[TaskId], restores: CompletedSnapshot | None) -> None:
+    def begin_region(self, tasks: Sequence[TaskId], restores: CompletedCheckpoint | None) -> None:
         self._ends.begin_region(tasks, self.finished_before(restores))
 
     def restored(self, message: Running) -> None:
         """A task has restored its part; a reader hands its splits back (OPS-3)."""
         self._splits.take_back(message.task, message.returned)
 
-    def finished_before(self, restores: CompletedSnapshot | None) -> tuple[TaskId, ...]:
+    def finished_before(self, restores: CompletedCheckpoint | None) -> tuple[TaskId, ...]:
         """The tasks of the operators that the snapshot counts as finished as a whole."""
         if restores is None:
             return ()
@@ -65,7 +65,12 @@ class Deployment:
     # -- the orders to start -----------------------------------------------------------
 
     def orders(
-        self, tasks: Sequence[TaskId], attempt: AttemptId, restores: CompletedSnapshot | None, *, suspends: bool = True
+        self,
+        tasks: Sequence[TaskId],
+        attempt: AttemptId,
+        restores: CompletedCheckpoint | None,
+        *,
+        suspends: bool = True,
     ) -> list[Effect]:
         """The deployments of these tasks, each with the state that it restores."""
         finished = self.finished_before(restores)
@@ -81,7 +86,7 @@ def deployment(
     tasks: Sequence[TaskId],
     attempt: AttemptId,
     job: int,
-    restores: CompletedSnapshot | None,
+    restores: CompletedCheckpoint | None,
     finished: Sequence[TaskId] = (),
     *,
     suspends: bool = True,

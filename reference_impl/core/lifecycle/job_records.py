@@ -12,7 +12,7 @@ from ..protocol.attempts import Attempts
 from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SaveJob
-from ..vocabulary.events import Closure, CompletedSnapshot, JobRecord
+from ..vocabulary.events import Closure, CompletedCheckpoint, JobRecord
 from ..vocabulary.ids import AttemptId, CheckpointId
 from .completed_checkpoint_store import CompletedCheckpointStore
 
@@ -20,7 +20,7 @@ from .completed_checkpoint_store import CompletedCheckpointStore
 class DeployAll(msgspec.Struct, frozen=True):
     """Deploy all tasks under their new number."""
 
-    restores: CompletedSnapshot | None
+    restores: CompletedCheckpoint | None
     cause: AnyCause
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..vocabulary.events import CompletedSnapshot, files_of
+from ..vocabulary.events import CompletedCheckpoint, files_of
 from ..vocabulary.ids import CheckpointId, Handle
 
 
@@ -22,7 +22,7 @@ class ListedSnapshot(msgspec.Struct, frozen=True):
     shared_bytes: int
 
 
-def listed(retained: Sequence[CompletedSnapshot], sizes: Mapping[Handle, int]) -> tuple[ListedSnapshot, ...]:
+def listed(retained: Sequence[CompletedCheckpoint], sizes: Mapping[Handle, int]) -> tuple[ListedSnapshot, ...]:
     """The snapshots in their order; a file that is not there has no bytes."""
     needed = [tuple(dict.fromkeys(files_of([one]))) for one in retained]
     holders = Counter(name for names in needed for name in names)

@@ -13,7 +13,7 @@ from ..job.config import Config
 from ..vocabulary.causes import RecordsUnreadable, SnapshotsLost, Submitted, TakenOver
 from ..vocabulary.effects import Effect, ListSnapshots, SetTimer
 from ..vocabulary.errors import expect
-from ..vocabulary.events import CompletedSnapshot, CoordinatorStarted, SnapshotsListed
+from ..vocabulary.events import CompletedCheckpoint, CoordinatorStarted, SnapshotsListed
 from ..vocabulary.stages import Listing
 from ..vocabulary.timeouts import RetryListing
 from .cancellation import Cancellation
@@ -35,7 +35,7 @@ class TakeOver:
         config: Config,
         restore_choice: RestoreChoice,
         *,
-        initial: Sequence[CompletedSnapshot],
+        initial: Sequence[CompletedCheckpoint],
         life: JobLife,
         completed: CompletedCheckpointStore,
         cleaner: CheckpointsCleaner,

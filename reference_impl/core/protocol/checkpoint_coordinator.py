@@ -29,7 +29,7 @@ from ..vocabulary.causes import (
 )
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.ends import JobEnd
-from ..vocabulary.events import CompletedSnapshot, RecordStored, StoreFailed
+from ..vocabulary.events import CompletedCheckpoint, RecordStored, StoreFailed
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Ack, Complete, Decline
 from ..vocabulary.stages import Stage
@@ -69,7 +69,7 @@ class Completed(Protocol):
     """The complete checkpoints of the job."""
 
     @property
-    def latest(self) -> CompletedSnapshot | None: ...
+    def latest(self) -> CompletedCheckpoint | None: ...
 
     @property
     def oldest(self) -> CheckpointId | None:

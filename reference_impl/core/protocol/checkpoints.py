@@ -30,7 +30,7 @@ from ..vocabulary.causes import AnyCause, Subsumed
 from ..vocabulary.effects import Effect, Store
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.errors import ProtocolViolated
-from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.events import CompletedCheckpoint
 from ..vocabulary.formats import CANONICAL, Format
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
@@ -66,7 +66,7 @@ class Pending(msgspec.Struct, kw_only=True):
     """the enumerators' states when it was triggered, before any reader was triggered"""
     format: Format | None = None
     """None: canonical"""
-    base: CompletedSnapshot | None = None
+    base: CompletedCheckpoint | None = None
     """the checkpoint on whose files its snapshots may build"""
     files: dict[TaskId, tuple[Handle, ...]] = {}
     """of each task, the files that its acknowledged snapshot needs"""
@@ -102,7 +102,7 @@ class BeingStored(msgspec.Struct, frozen=True):
     """Every task has acknowledged; the record is not durable yet."""
 
     pending: Pending
-    record: CompletedSnapshot
+    record: CompletedCheckpoint
 
 
 class UnderWay:
@@ -120,7 +120,7 @@ class UnderWay:
         return bool(self.storing) and any(one.pending.ending is not None for one in self.storing)
 
     @property
-    def being_stored(self) -> tuple[CompletedSnapshot, ...]:
+    def being_stored(self) -> tuple[CompletedCheckpoint, ...]:
         return tuple(one.record for one in self.storing)
 
     @property
@@ -145,9 +145,9 @@ class CompletedCheckpoints(Protocol):
     """The complete checkpoints of the job; see `lifecycle.completed_checkpoint_store`."""
 
     @property
-    def latest(self) -> CompletedSnapshot | None: ...
+    def latest(self) -> CompletedCheckpoint | None: ...
 
-    def add(self, snapshot: CompletedSnapshot) -> list[CompletedSnapshot]:
+    def add(self, snapshot: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         """One more is complete.  Those that it subsumes are returned."""
         ...
 
@@ -167,7 +167,7 @@ class Cleaner(Protocol):
         """A pending checkpoint took the acknowledged snapshot, or none wants it (None)."""
         ...
 
-    def subsumed(self, snapshots: Sequence[CompletedSnapshot]) -> list[Effect]: ...
+    def subsumed(self, snapshots: Sequence[CompletedCheckpoint]) -> list[Effect]: ...
 
     def given_up(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
         """A checkpoint was given up; the snapshots in `missing` are not acknowledged, and may still be written."""
@@ -356,10 +356,10 @@ class Checkpoints:
         attempts = {task: self._attempts.within(pending.attempt, task) for task in record.handles}
         return [CheckpointAcknowledged(pending.checkpoint, pending.attempt), Store(record, attempts)]
 
-    def _record_of(self, pending: Pending) -> CompletedSnapshot:
+    def _record_of(self, pending: Pending) -> CompletedCheckpoint:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""
         last = self._completed.last_states(pending.finished)
-        return CompletedSnapshot(
+        return CompletedCheckpoint(
             checkpoint=pending.checkpoint,
             job=self._job,
             attempt=pending.attempt,

@@ -12,7 +12,7 @@ import msgspec
 
 from .causes import AnyCause
 from .ends import Status
-from .events import CompletedSnapshot, JobRecord
+from .events import CompletedCheckpoint, JobRecord
 from .formats import Filed, WriteStep
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
@@ -262,7 +262,7 @@ class Store(Effect):
     """Write the record that makes a checkpoint complete: answered by `RecordStored`
     or `StoreFailed`."""
 
-    snapshot: CompletedSnapshot
+    snapshot: CompletedCheckpoint
     attempts: dict[TaskId, AttemptId]
     """those that took part: all tasks may have newer ones when it is durable"""
 
@@ -300,13 +300,13 @@ class StoreCopy(Effect):
     """Write the record of a snapshot into the directory of the user, which makes the copy complete; not if some of its
     files could not be copied.  Answered by `SnapshotCopied` or `CopyFailed`."""
 
-    snapshot: CompletedSnapshot
+    snapshot: CompletedCheckpoint
 
 
 class MarkMoved(Effect):
     """Replace the record of a complete snapshot by one that says that it was moved."""
 
-    snapshot: CompletedSnapshot
+    snapshot: CompletedCheckpoint
 
 
 class Sweep(Effect):

@@ -153,7 +153,7 @@ class SnapshotsListed(Event):
     """The complete snapshots in the store, oldest first; `unreadable` are those whose records
     are there, but could not be read."""
 
-    retained: tuple[CompletedSnapshot, ...]
+    retained: tuple[CompletedCheckpoint, ...]
     unreadable: tuple[CheckpointId, ...] = ()
     copied: tuple[CheckpointId, ...] = ()
     """those of which the user's directory has a complete copy"""
@@ -233,8 +233,8 @@ class Commanded(Event):
     """the one that is to be deleted, copied or moved"""
 
 
-class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete snapshot as the coordinator records it: pointers to states, by task.
+class CompletedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A complete checkpoint, or savepoint, as the coordinator records it: pointers to states, by task.
 
     `ending`: how the job ended with this snapshot; None if it went on.
     `states` holds the states themselves when they are kept in the coordinator's memory.
@@ -274,7 +274,7 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     moved: bool = False
     """its user has it elsewhere: it is deleted here once the job would restore another one"""
 
-    def in_another_place(self) -> CompletedSnapshot:
+    def in_another_place(self) -> CompletedCheckpoint:
         """The same for a job that begins from a copy of the stores: nothing was moved there."""
         return msgspec.structs.replace(self, moved=False) if self.moved else self
 
@@ -310,11 +310,11 @@ def all_of(files: Mapping[TaskId, Sequence[Handle]]) -> tuple[Handle, ...]:
     return tuple(file for one in files.values() for file in one) if files else ()
 
 
-def files_needed(record: CompletedSnapshot) -> tuple[Handle, ...]:
+def files_needed(record: CompletedCheckpoint) -> tuple[Handle, ...]:
     """The files that the snapshots of a complete checkpoint need, besides those under their handles."""
     return all_of(record.files)
 
 
-def files_of(records: Iterable[CompletedSnapshot]) -> tuple[Handle, ...]:
+def files_of(records: Iterable[CompletedCheckpoint]) -> tuple[Handle, ...]:
     """All that must not be deleted while these records are kept."""
     return tuple(name for record in records for name in (*record.handles.values(), *files_needed(record)))

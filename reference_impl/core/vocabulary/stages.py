@@ -9,7 +9,7 @@ import msgspec
 
 from .causes import AnyCause
 from .ends import JobEnd
-from .events import Closure, CompletedSnapshot
+from .events import Closure, CompletedCheckpoint
 from .ids import AttemptId, CheckpointId, TaskId
 
 
@@ -22,13 +22,13 @@ class Listing(msgspec.Struct, frozen=True):
 class Saving(msgspec.Struct, frozen=True):
     """A new attempt waits for its number to be durable."""
 
-    restores: CompletedSnapshot | None
+    restores: CompletedCheckpoint | None
 
 
 class Deploying(msgspec.Struct, frozen=True):
     """The tasks of an attempt start; `waiting` have not reported that they run."""
 
-    restores: CompletedSnapshot | None
+    restores: CompletedCheckpoint | None
     waiting: tuple[TaskId, ...]
 
 
@@ -55,13 +55,13 @@ class AwaitingRecord(msgspec.Struct, frozen=True):
 class Renumbered(msgspec.Struct, frozen=True):
     """A partial failover waits for the new attempt number of its tasks to be durable."""
 
-    restores: CompletedSnapshot | None
+    restores: CompletedCheckpoint | None
 
 
 class Starting(msgspec.Struct, frozen=True):
     """The tasks of a partial failover start; `waiting` have not reported that they run."""
 
-    restores: CompletedSnapshot | None
+    restores: CompletedCheckpoint | None
     waiting: tuple[TaskId, ...]
 
 

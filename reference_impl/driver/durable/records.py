@@ -10,7 +10,7 @@ from ...core.job.config import Config
 from ...core.vocabulary.effects import CopyFiles, Discard, Effect, MarkMoved, SaveJob, Store, StoreCopy, Sweep
 from ...core.vocabulary.errors import CorruptSnapshot
 from ...core.vocabulary.events import (
-    CompletedSnapshot,
+    CompletedCheckpoint,
     CopyFailed,
     DeleteFailed,
     Event,
@@ -51,7 +51,7 @@ class RecordsWorld(Site, Protocol):
     def read_sink(self) -> None:
         """A read-committed reader looks at the sink."""
 
-    def complete(self, snapshot: CompletedSnapshot) -> None:
+    def complete(self, snapshot: CompletedCheckpoint) -> None:
         """A checkpoint's record is durable, so the checkpoint is complete."""
 
 

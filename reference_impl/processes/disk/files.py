@@ -32,7 +32,7 @@ import msgspec
 
 from ...core.backends.stored import Loaded, read_snapshot
 from ...core.vocabulary.errors import CorruptSnapshot, expect
-from ...core.vocabulary.events import CompletedSnapshot, JobRecord
+from ...core.vocabulary.events import CompletedCheckpoint, JobRecord
 from ...core.vocabulary.formats import (
     Filed,
     NewFile,
@@ -163,15 +163,15 @@ class DiskFiles:
         """The snapshot under a handle; raises CorruptSnapshot, also when there is none."""
         return read_snapshot(handle, lambda name: content(self.path(name), name))
 
-    def store(self, snapshot: CompletedSnapshot) -> None:
+    def store(self, snapshot: CompletedCheckpoint) -> None:
         temporary = self.temporaries.write(COORDINATOR, sealed(snapshot))
         self.temporaries.settle(temporary, self._record(snapshot.checkpoint), self.records)
 
-    def listed(self) -> tuple[CompletedSnapshot, ...]:
+    def listed(self) -> tuple[CompletedCheckpoint, ...]:
         """Every complete checkpoint, oldest first; raises CorruptSnapshot for a record that cannot be read."""
         return tuple(record for checkpoint in self._recorded() if (record := self._read_record(checkpoint)))
 
-    def survey(self) -> tuple[tuple[CompletedSnapshot, ...], tuple[CheckpointId, ...]]:
+    def survey(self) -> tuple[tuple[CompletedCheckpoint, ...], tuple[CheckpointId, ...]]:
         """As `listed`, and the checkpoints whose record cannot be read: the content of `SnapshotsListed`."""
         readable, unreadable = [], []
         for checkpoint in self._recorded():
@@ -191,13 +191,13 @@ class DiskFiles:
         names = (_RECORD.fullmatch(path.name) for path in self.records.iterdir())
         return sorted(CheckpointId(int(name[1])) for name in names if name)
 
-    def _read_record(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
+    def _read_record(self, checkpoint: CheckpointId) -> CompletedCheckpoint | None:
         """None when it has been deleted since it was listed."""
         what = f"the record of checkpoint {checkpoint}"
         data = content(self._record(checkpoint), what)
         if data is None:
             return None
-        record = unsealed(data, CompletedSnapshot, what)
+        record = unsealed(data, CompletedCheckpoint, what)
         if record.checkpoint != checkpoint:
             raise CorruptSnapshot(f"{what}: it is that of checkpoint {record.checkpoint}")
         return record
@@ -293,10 +293,10 @@ class DiskFiles:
         original = content(self.path(handle), handle)
         return original is None or copies.path(handle).read_bytes() == original
 
-    def store_copy(self, snapshot: CompletedSnapshot) -> None:
+    def store_copy(self, snapshot: CompletedCheckpoint) -> None:
         DiskFiles(self._copied_to).store(snapshot)
 
-    def copied(self) -> tuple[CompletedSnapshot, ...]:
+    def copied(self) -> tuple[CompletedCheckpoint, ...]:
         copies = self._copies
         return copies.survey()[0] if copies is not None else ()
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import Callable, ItemsView, Iterable, Iterator
-from functools import partial
+from collections.abc import ItemsView, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from ...core.backends.keys import as_bytes, from_bytes
 from ...core.backends.laid_out_view import LaidOutView
 from ...core.backends.layouts import UNLISTED, Layout
 from ...core.backends.lsm import Codec, Limits
-from ...core.backends.opening import limits_of, open_state
+from ...core.backends.opening import limits_of, open_state, prefix_of
 from ...core.backends.sst_files import FORMAT_VERSION
 from ...core.decisions.parts import Parts
 from ...core.decisions.snapshots.state_files import StateFiles
@@ -35,12 +34,10 @@ class RocksState(FiledState):
     """The state of one attempt."""
 
     __slots__ = ("_codec", "_database", "_decisions", "_files", "_flushes", "_folder", "_limits", "_made", "_memtable",
-                 "_merge_all", "_merging", "_name", "_numbers")  # fmt: skip
+                 "_merge_all", "_merging", "_numbers", "_prefix")  # fmt: skip
 
-    def __init__(
-        self, folder: Path, layout: Layout, limits: Limits, name: Callable[[int], str], decisions: StateFiles
-    ) -> None:
-        """The folder is not there yet.  `name(number)` is the name of the `number`-th file in snapshots."""
+    def __init__(self, folder: Path, layout: Layout, limits: Limits, prefix: str, decisions: StateFiles) -> None:
+        """The folder is not there yet.  In snapshots the names of files begin with `prefix`."""
         rocksdict = importlib.import_module(MODULE)
         options = rocksdict.Options(raw_mode=True)
         options.create_if_missing(True)
@@ -67,10 +64,10 @@ class RocksState(FiledState):
         """how many files of flushes are not merged yet: those of level 0"""
         self._merging = False
         self._flushes = 0
-        self._name = name
+        self._prefix = prefix
         self._decisions = decisions
-        self._made = 0
-        """how many files have a number"""
+        self._made: dict[int, bool] = {}
+        """by number of each file that a snapshot has named: whether it is still there"""
         self._numbers: dict[str, int] = {}
         """of RocksDB's files that a snapshot has named"""
 
@@ -151,12 +148,13 @@ class RocksState(FiledState):
         lower numbers.  A file keeps its name in all snapshots."""
         live = sorted(self._database.live_files(), key=lambda file: (-file["level"], file["name"]))
         names = [file["name"].lstrip("/") for file in live]
-        self._numbers = {name: self._numbers[name] for name in names if name in self._numbers}
+        for gone in [name for name in self._numbers if name not in names]:
+            self._made[self._numbers.pop(gone)] = False
         for name in names:
             if name not in self._numbers:
-                self._numbers[name] = self._decisions.number(self._made, list(self._numbers.values()))
-                self._made += 1
-        return [RocksFile(self._name(self._numbers[name]), self._folder / name, iterator) for name in names]
+                number = self._numbers[name] = self._decisions.number(self._made)
+                self._made[number] = True
+        return [RocksFile(f"{self._prefix}-{self._numbers[name]}", self._folder / name, iterator) for name in names]
 
     def restore(self, state: TaskState) -> None:
         for key in list(self._database.keys()):
@@ -236,9 +234,8 @@ class WorkingStates:
     def open(self, spec: TaskSpec, layout: Layout, config: Config, parts: Parts) -> KeyedState:
         if config.state_backend == "heap" or layout is UNLISTED:
             return open_state(spec, layout, config, parts)
-        name = partial(parts.naming.sorted_file, spec.task, spec.attempt)
-        folder = self._root / f"{spec.task}-{spec.attempt}"
-        state = RocksState(folder, layout, limits_of(config), name, parts.state_files)
+        prefix = prefix_of(spec)
+        state = RocksState(self._root / prefix, layout, limits_of(config), prefix, parts.state_files)
         self._open[spec.task, spec.attempt] = state
         return state
 

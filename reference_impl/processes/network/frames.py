@@ -11,7 +11,7 @@ import msgspec
 
 from ...core.vocabulary.causes import AnyCause
 from ...core.vocabulary.ends import Status
-from ...core.vocabulary.events import CommandKind, CompletedSnapshot
+from ...core.vocabulary.events import CommandKind, CompletedCheckpoint
 from ...core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ...core.vocabulary.messages import ToCoordinator, ToTask
 from ...core.vocabulary.stages import StageName
@@ -296,7 +296,7 @@ class Submit(Frame):
     job: int
     attempt: AttemptId
     checkpoint: int
-    initial: tuple[CompletedSnapshot, ...]
+    initial: tuple[CompletedCheckpoint, ...]
     recall: bool
     named: CheckpointId | None = None
     """the snapshot of these from which the job begins; None: the newest"""
@@ -310,7 +310,7 @@ class TakeOver(Frame):
     job: int
     attempt: AttemptId
     checkpoint: int
-    initial: tuple[CompletedSnapshot, ...]
+    initial: tuple[CompletedCheckpoint, ...]
     named: CheckpointId | None = None
     claims: dict[CheckpointId, bool] = msgspec.field(default_factory=dict)
     """as in `Claims`"""

@@ -27,7 +27,7 @@ from cutproof.reference_impl.core.vocabulary.events import (
     Answered,
     Commanded,
     CommandKind,
-    CompletedSnapshot,
+    CompletedCheckpoint,
     CoordinatorStarted,
     Event,
     JobRecord,
@@ -69,11 +69,11 @@ GRAPH = JobGraph(
 )
 
 
-def savepoint(of: JobGraph, *finished: str, stateless: tuple[str, ...] | None = None) -> CompletedSnapshot:
+def savepoint(of: JobGraph, *finished: str, stateless: tuple[str, ...] | None = None) -> CompletedCheckpoint:
     """Of a job that was stopped with it.  `finished` tasks had ended, and those of `stateless` (None: the same) left
     nothing."""
     finished_tasks = finished if stateless is None else stateless
-    return CompletedSnapshot(
+    return CompletedCheckpoint(
         checkpoint=CheckpointId(5),
         job=1,
         attempt=AttemptId(2),
@@ -94,7 +94,7 @@ def handles(checkpoint: int, attempt: int = 1, tasks: Sequence[TaskId] = TASKS) 
     return tuple(handle(checkpoint, task, attempt) for task in tasks)
 
 
-def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> CompletedSnapshot:
+def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> CompletedCheckpoint:
     fields = {
         "job": 1,
         "savepoint": False,
@@ -103,7 +103,7 @@ def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> Complet
         "parallelism": GRAPH.parallelism,
         "key_groups": GRAPH.key_groups,
     }
-    return CompletedSnapshot(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(attempt), **{**fields, **more})
+    return CompletedCheckpoint(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(attempt), **{**fields, **more})
 
 
 class CoordinatorRig:
@@ -138,7 +138,7 @@ class CoordinatorRig:
     def start(self, record: JobRecord | None = None) -> list[Effect]:
         return self.feed(CoordinatorStarted(record))
 
-    def listed(self, *retained: CompletedSnapshot, unreadable: tuple[int, ...] = ()) -> list[Effect]:
+    def listed(self, *retained: CompletedCheckpoint, unreadable: tuple[int, ...] = ()) -> list[Effect]:
         return self.feed(SnapshotsListed(retained, tuple(CheckpointId(one) for one in unreadable)))
 
     def saved(self) -> list[Effect]:
@@ -294,7 +294,7 @@ def answer(effects: list[Effect]) -> tuple[int, int | None, str]:
     return returned.command, returned.checkpoint, str(returned.cause or "")
 
 
-def stored(effects: list[Effect]) -> list[CompletedSnapshot]:
+def stored(effects: list[Effect]) -> list[CompletedCheckpoint]:
     return [store.snapshot for store in of(Store, effects)]
 
 

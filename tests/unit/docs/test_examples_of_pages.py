@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from cutproof.harness.cli.entry import VERBS
-from cutproof.harness.cli.options import add_common
+from cutproof.harness.cli.terminal.options import add_common
 from cutproof.harness.reference_engine.defects import DEFECTS
 from cutproof.harness.runtime.config import from_file
 from cutproof.harness.search import known_failures

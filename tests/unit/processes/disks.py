@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRecord
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes.disk.files import DiskFiles
 from unit import snapshots
@@ -21,7 +21,7 @@ HANDLE = "job-1/chk-3/count-1-0"
 JOB = JobRecord(job=1, attempt=3, next_checkpoint=5)
 
 
-def snapshot(checkpoint: int) -> CompletedSnapshot:
+def snapshot(checkpoint: int) -> CompletedCheckpoint:
     return snapshots.snapshot(checkpoint, handles={"count-1": HANDLE})
 
 

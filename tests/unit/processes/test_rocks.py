@@ -38,7 +38,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def rocks_state(folder: Path, layout: Layout, limits: Limits, decisions: StateFiles | None = None) -> RocksState:
-    return RocksState(folder, layout, limits, "count-0-1-{}".format, decisions or StateFiles())
+    return RocksState(folder, layout, limits, "count-0-1", decisions or StateFiles())
 
 
 def spec(attempt: int = 1) -> TaskSpec:

@@ -13,7 +13,7 @@ import pytest
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.decisions.tasks import Startup
 from cutproof.reference_impl.core.vocabulary.errors import Refused
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy
 from cutproof.reference_impl.core.vocabulary.state import TaskState
@@ -70,7 +70,7 @@ def test_a_checkpoint_is_written_down_before_its_record_is_there(
     written: list[o.Observed] = []
     store = DiskFiles.store
 
-    def watched(files: DiskFiles, snapshot: CompletedSnapshot) -> None:
+    def watched(files: DiskFiles, snapshot: CompletedCheckpoint) -> None:
         written.extend(entry.event for entry in read_journal(tmp_path / "node-0.0"))
         store(files, snapshot)
 

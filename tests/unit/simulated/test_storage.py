@@ -13,7 +13,7 @@ import pytest
 from cutproof.reference_impl.core.vocabulary.causes import NotStored, StopFailed
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
-from cutproof.reference_impl.core.vocabulary.events import Closure, CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.events import Closure, CompletedCheckpoint, JobRecord
 from cutproof.reference_impl.core.vocabulary.formats import Edit, Filed, KeyedEdit, file_of, text
 from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.core.vocabulary.state import TaskState
@@ -39,7 +39,7 @@ def jobs(request: pytest.FixtureRequest, tmp_path: Path) -> Jobs:
     return make(tmp_path)
 
 
-def snapshot(checkpoint: int) -> CompletedSnapshot:
+def snapshot(checkpoint: int) -> CompletedCheckpoint:
     return snapshots.snapshot(checkpoint, handles={"a-0": f"job-1/{checkpoint}"})
 
 

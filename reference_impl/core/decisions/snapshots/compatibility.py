@@ -13,11 +13,11 @@ from ...vocabulary.causes import (
     OperatorsRemoved,
     StateMissing,
 )
-from ...vocabulary.events import CompletedSnapshot
+from ...vocabulary.events import CompletedCheckpoint
 from ...vocabulary.ids import operator_of, task_id
 
 
-def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
+def layout_of(graph: JobGraph, restores: CompletedCheckpoint) -> JobGraph:
     """The graph at the parallelism at which a snapshot was taken; a new operator is as parallel as those that forward
     edges join it to."""
     there = graph.parallelism
@@ -29,7 +29,7 @@ def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
     return graph if all(there[name] == number for name, number in before.items()) else graph.laid_out(before)
 
 
-def refusal(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:
+def refusal(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIncompatible | None:
     """Why a job cannot start from a snapshot; None if it can (FIN-2; FLIP-147).
 
     As in Flink without `allowNonRestoredState`, a job is refused if it would drop state of the snapshot.  It is also
@@ -50,11 +50,11 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | N
     return StateMissing((), restores.checkpoint, lost) if lost else None
 
 
-def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> FinishedBehindUnfinished:
+def _before_a_finished(restores: CompletedCheckpoint, name: str, before: Sequence[str]) -> FinishedBehindUnfinished:
     return FinishedBehindUnfinished((name, *before), restores.checkpoint)
 
 
-def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:
+def _with_new_operators(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIncompatible | None:
     """Why a job with operators that the snapshot does not have cannot start from it; None if it has none, or if all of
     them begin empty as its user says.
 
@@ -72,7 +72,7 @@ def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> AnyInco
     return OperatorsAdded(unannounced, restores.checkpoint) if unannounced else None
 
 
-def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:
+def _other_than_it_was(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIncompatible | None:
     """Whether the job lacks an operator that it had, or has another number of key groups."""
     tasks = (*restores.handles, *restores.finished)
     before = dict.fromkeys((*restores.parallelism, *(operator_of(task) for task in tasks)))

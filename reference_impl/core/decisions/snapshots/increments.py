@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ...vocabulary.events import Claims, CompletedSnapshot
+from ...vocabulary.events import Claims, CompletedCheckpoint
 from ...vocabulary.formats import Edit, Filed, Keyed, StateFile
 from ...vocabulary.ids import CheckpointId, Handle
 from ..part import Part
@@ -86,7 +86,7 @@ class Increments(Part):
     # -- at the coordinator -----------------------------------------------------------
 
     def may_build_on(
-        self, snapshot: CompletedSnapshot, job: int, begun_from: CheckpointId | None, claims: Claims
+        self, snapshot: CompletedCheckpoint, job: int, begun_from: CheckpointId | None, claims: Claims
     ) -> bool:
         """Whether the files of a job's checkpoint may be needed by a later one: a checkpoint of this job, or the
         snapshot from which it was begun if it claimed that.  A savepoint is its user's."""

@@ -19,7 +19,7 @@ from ...vocabulary.causes import (
     StatesRetyped,
     UpgradedFromCheckpoint,
 )
-from ...vocabulary.events import CompletedSnapshot
+from ...vocabulary.events import CompletedCheckpoint
 from ...vocabulary.ids import operator_of
 from ...vocabulary.upgrades import CONVERSIONS, TOTAL, WHOLE, StateMapping
 from ..part import Part
@@ -33,12 +33,12 @@ class Upgrading(Part):
         is left out."""
         return graph.uids
 
-    def mapping(self, given: StateMapping, restores: CompletedSnapshot, job: int) -> StateMapping:
+    def mapping(self, given: StateMapping, restores: CompletedCheckpoint, job: int) -> StateMapping:
         """The mapping with which an attempt restores a snapshot: the one that the user gave on submitting the job, if
         the snapshot is of another job.  Until the job's first checkpoint, each attempt restores such a snapshot."""
         return given if restores.job != job else StateMapping()
 
-    def refusal(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> AnyIncompatible | None:
+    def refusal(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> AnyIncompatible | None:
         """Why states of the snapshot cannot find their operators, or not be read by them; None if they can.  Only a
         savepoint can be restored under other uids, or as states of another type, or by a job with other operators: its
         barriers were aligned, so that nothing is in flight in channels that may be gone."""
@@ -64,7 +64,7 @@ class Upgrading(Part):
             return UpgradedFromCheckpoint(tuple(operators), restores.checkpoint)
         return None
 
-    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+    def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
         """The snapshot as a job restores it: without the states that none of its operators takes."""
         changed = _changed(graph, restores)
         left = [name for name, (old, new) in changed.items() if mapping.moves.get(old, old) != new]
@@ -80,23 +80,23 @@ class Upgrading(Part):
         return stored.get(TOTAL, WHOLE) != now.get(TOTAL, WHOLE)
 
 
-def _gone(graph: JobGraph, restores: CompletedSnapshot) -> tuple[str, ...]:
+def _gone(graph: JobGraph, restores: CompletedCheckpoint) -> tuple[str, ...]:
     """The operators of the job that took the snapshot which this job does not have."""
     return tuple(name for name in _there(restores) if name not in graph.parallelism)
 
 
-def _new(graph: JobGraph, restores: CompletedSnapshot) -> tuple[str, ...]:
+def _new(graph: JobGraph, restores: CompletedCheckpoint) -> tuple[str, ...]:
     """The operators that begin empty, since the job that took the snapshot did not have them."""
     there = _there(restores)
     return tuple(name for name in graph.begins_empty if name not in there)
 
 
-def _there(restores: CompletedSnapshot) -> Mapping[str, int]:
+def _there(restores: CompletedCheckpoint) -> Mapping[str, int]:
     """The operators of the job that took the snapshot."""
     return restores.parallelism or {operator_of(task): 1 for task in (*restores.handles, *restores.finished)}
 
 
-def _changed(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple[str, str]]:
+def _changed(graph: JobGraph, restores: CompletedCheckpoint) -> Mapping[str, tuple[str, str]]:
     """By operator whose uid is another than in the snapshot: (the uid there, the uid now)."""
     before, now = restores.uids, graph.uids
     if before == now:
@@ -106,7 +106,7 @@ def _changed(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple
     return {name: pair for name, pair in uids.items() if pair[0] != pair[1]}
 
 
-def _retyped(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple[str, str]]:
+def _retyped(graph: JobGraph, restores: CompletedCheckpoint) -> Mapping[str, tuple[str, str]]:
     """By operator whose state has another type than in the snapshot: (the type there, the type now)."""
     before, now = restores.state_types, graph.state_types
     if before == now:
@@ -116,7 +116,7 @@ def _retyped(graph: JobGraph, restores: CompletedSnapshot) -> Mapping[str, tuple
     return {name: pair for name, pair in types.items() if pair[0] != pair[1]}
 
 
-def without(restores: CompletedSnapshot, operators: list[str]) -> CompletedSnapshot:
+def without(restores: CompletedCheckpoint, operators: list[str]) -> CompletedCheckpoint:
     """A snapshot without the states of some operators."""
     return msgspec.structs.replace(
         restores,

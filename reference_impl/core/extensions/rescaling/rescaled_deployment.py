@@ -11,7 +11,7 @@ import msgspec
 
 from ...job.topology import JobGraph
 from ...vocabulary.effects import Effect, SendToTask
-from ...vocabulary.events import CompletedSnapshot
+from ...vocabulary.events import CompletedCheckpoint
 from ...vocabulary.ids import AttemptId, TaskId
 from ...vocabulary.messages import Deploy, Piece
 from ...vocabulary.state import TaskState
@@ -23,7 +23,7 @@ def deployment_from(
     tasks: Sequence[TaskId],
     attempt: AttemptId,
     job: int,
-    restores: CompletedSnapshot,
+    restores: CompletedCheckpoint,
     finished: Sequence[TaskId],
     in_flight: bool,
 ) -> list[Effect]:
@@ -55,7 +55,7 @@ def _or_nothing(piece: Piece) -> Piece:
     return piece if there else msgspec.structs.replace(piece, state=TaskState())
 
 
-def pieces_of(old: JobGraph, restores: CompletedSnapshot) -> dict[str, tuple[Piece, ...]]:
+def pieces_of(old: JobGraph, restores: CompletedCheckpoint) -> dict[str, tuple[Piece, ...]]:
     """By operator: what its subtasks left in a snapshot of this layout."""
     gates: dict[TaskId, tuple[int, ...]] = {}
     for wire in old.wires():
@@ -72,7 +72,7 @@ def pieces_of(old: JobGraph, restores: CompletedSnapshot) -> dict[str, tuple[Pie
     return pieces
 
 
-def with_unions(graph: JobGraph, orders: Sequence[Effect], restores: CompletedSnapshot | None) -> list[Effect]:
+def with_unions(graph: JobGraph, orders: Sequence[Effect], restores: CompletedCheckpoint | None) -> list[Effect]:
     """The orders to deploy tasks at an unchanged parallelism; those with a union get the old states of all subtasks."""
     if restores is None or not any(spec.shares for spec in graph.operators):
         return list(orders)

@@ -14,7 +14,7 @@ from typing import Protocol
 from ...decisions.snapshots.increments import Holder, Increments
 from ...job.config import Config
 from ...protocol.checkpoints import UnderWay
-from ...vocabulary.events import Claims, CompletedSnapshot, all_of, files_needed
+from ...vocabulary.events import Claims, CompletedCheckpoint, all_of, files_needed
 from ...vocabulary.formats import CANONICAL, INCREMENTAL
 from ...vocabulary.ids import CheckpointId, Handle
 
@@ -23,7 +23,7 @@ class Retained(Protocol):
     """The complete snapshots that are retained."""
 
     @property
-    def all(self) -> tuple[CompletedSnapshot, ...]: ...
+    def all(self) -> tuple[CompletedCheckpoint, ...]: ...
 
 
 class SharedFiles:
@@ -53,7 +53,7 @@ class SharedFiles:
         self._let_go: dict[Handle, None] = {}
         """files that some holder has let go, and another one needed at the time"""
 
-    def base_of(self, name: str) -> CompletedSnapshot | None:
+    def base_of(self, name: str) -> CompletedCheckpoint | None:
         """The checkpoint on which a new one of this format builds; None: it writes all its files.
 
         It is the newest one of this job, if it has files and its chain may become longer.  A savepoint is the user's,

@@ -26,7 +26,7 @@ from ...job.config import Config
 from ...job.topology import JobGraph, OperatorSpec
 from ...vocabulary.effects import Effect, SendToTask, SetTimer
 from ...vocabulary.errors import Refused
-from ...vocabulary.events import CompletedSnapshot
+from ...vocabulary.events import CompletedCheckpoint
 from ...vocabulary.ids import AttemptId, CheckpointId, TaskId, task_id
 from ...vocabulary.messages import Ask, Assign, SplitMessage
 from ...vocabulary.state import EnumeratorState, EnumeratorStates
@@ -192,7 +192,7 @@ class SplitAssignment:
             raise Refused(f"{names} has an enumerator, and {config.guarantee} keeps no state of it")
         self.begin(None)
 
-    def begin(self, restores: CompletedSnapshot | None) -> None:
+    def begin(self, restores: CompletedCheckpoint | None) -> None:
         """An attempt begins, from a snapshot or from the beginning."""
         before = restores.enumerators if restores is not None else {}
         self._each: dict[str, Enumerator] = {}

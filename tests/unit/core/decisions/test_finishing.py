@@ -7,7 +7,7 @@ import pytest
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.vocabulary.effects import Block, EndJob, Open, Persist, Report, Rest, Send, Unblock
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, Poll
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint, Poll
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Complete, Finished, Terminate, Trigger
 from cutproof.reference_impl.core.vocabulary.state import TaskState
@@ -385,7 +385,7 @@ def test_nobody_goes_while_the_job_is_ending() -> None:
 def test_a_new_operator_before_a_finished_one_is_refused_by_name(
     finished_before: tuple[TaskId, ...], names: str
 ) -> None:
-    snapshot = CompletedSnapshot(
+    snapshot = CompletedCheckpoint(
         checkpoint=CheckpointId(7),
         job=1,
         attempt=AttemptId(1),

@@ -7,7 +7,7 @@ import pytest
 
 from cutproof.reference_impl.core.decisions.snapshots.compatibility import layout_of
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.upgrades import StateMapping
 from unit.core.coordinator_rig import CoordinatorRig, deployed, savepoint
@@ -30,7 +30,7 @@ def graph(*between: str, edges: str = "hash", wide: int = 1, stateless: tuple[st
 BOTH, ONE = graph("count", "map"), graph("map")
 
 
-def submitted(new: JobGraph, mapping: StateMapping, initial: CompletedSnapshot) -> CoordinatorRig:
+def submitted(new: JobGraph, mapping: StateMapping, initial: CompletedCheckpoint) -> CoordinatorRig:
     job = CoordinatorRig(
         job=2, graph=new.taking_over(mapping), coordinator={"initial": (initial,), "first_checkpoint": 6}
     )

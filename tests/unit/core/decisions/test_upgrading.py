@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cutproof.reference_impl.core.job.topology import JobGraph
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.core.vocabulary.upgrades import StateMapping
 from unit.core.coordinator_rig import GRAPH, OP, SOURCE, CoordinatorRig, complete_snapshot, deployed, savepoint
@@ -30,11 +30,11 @@ def in_hundredths(graph: JobGraph, **converts: str) -> JobGraph:
     return JobGraph(tuple(specs), graph.key_groups, msgspec.structs.replace(graph.mapping, converts=converts))
 
 
-def held_as(snapshot: CompletedSnapshot, **uids: str) -> CompletedSnapshot:
+def held_as(snapshot: CompletedCheckpoint, **uids: str) -> CompletedCheckpoint:
     return msgspec.structs.replace(snapshot, uids=uids)
 
 
-def submitted(graph: JobGraph, snapshot: CompletedSnapshot) -> CoordinatorRig:
+def submitted(graph: JobGraph, snapshot: CompletedCheckpoint) -> CoordinatorRig:
     """A job that is submitted with a snapshot of another job."""
     job = CoordinatorRig(job=2, graph=graph, coordinator={"initial": (snapshot,), "first_checkpoint": 6})
     job.start()
@@ -66,7 +66,7 @@ def began(job: CoordinatorRig) -> CoordinatorRig:
         (in_hundredths(GRAPH), msgspec.structs.replace(complete_snapshot(5), state_types={"op": "hundredths"})),
     ],
 )
-def test_a_job_begins_whose_mapping_moves_every_state(graph: JobGraph, snapshot: CompletedSnapshot) -> None:
+def test_a_job_begins_whose_mapping_moves_every_state(graph: JobGraph, snapshot: CompletedCheckpoint) -> None:
     assert began(submitted(graph, snapshot)).machine.stage == Working()
 
 
@@ -125,7 +125,9 @@ def test_a_job_begins_whose_mapping_moves_every_state(graph: JobGraph, snapshot:
         ),
     ],
 )
-def test_a_job_is_refused_by_what_its_mapping_lacks(graph: JobGraph, snapshot: CompletedSnapshot, reason: str) -> None:
+def test_a_job_is_refused_by_what_its_mapping_lacks(
+    graph: JobGraph, snapshot: CompletedCheckpoint, reason: str
+) -> None:
     assert submitted(graph, snapshot).closed_for == reason
 
 

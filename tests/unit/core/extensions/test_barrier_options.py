@@ -14,7 +14,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.protocol.checkpoints import Pending, UnderWay
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.formats import Format
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from unit.core.coordinator_rig import GRAPH, OP, TASKS, complete_snapshot
@@ -27,7 +27,7 @@ def pending(checkpoint: int, **more: Any) -> Pending:
 def chosen(
     new: Pending,
     *before: Pending,
-    complete: CompletedSnapshot | None = None,
+    complete: CompletedCheckpoint | None = None,
     format_name: str = "",
     **settings: Any,
 ) -> Pending:

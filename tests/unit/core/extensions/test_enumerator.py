@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.extensions.sources.enumerator import Enumerato
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Store
 from cutproof.reference_impl.core.vocabulary.errors import Refused
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, Running, Trigger
 from cutproof.reference_impl.core.vocabulary.state import EnumeratorState
@@ -67,7 +67,7 @@ def stored(effects: list[Effect]) -> EnumeratorState:
     return store.snapshot.enumerators["source"]
 
 
-def snapshot(**more: Any) -> CompletedSnapshot:
+def snapshot(**more: Any) -> CompletedCheckpoint:
     states = dict(zip(TASKS, handles(1, tasks=TASKS), strict=True))
     return complete_snapshot(1, handles=states, parallelism=graph(1).parallelism, **more)
 

@@ -21,7 +21,7 @@ from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGr
 from cutproof.reference_impl.core.operators.operators import Count
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Open, Restored, Send
 from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint, SnapshotLoaded
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Piece, Watermark
 from cutproof.reference_impl.core.vocabulary.state import BEGINNING, Kept, TaskState
@@ -194,7 +194,7 @@ def graph(wide: int, partitioning: str = "hash") -> JobGraph:
     )
 
 
-def resumed(new: JobGraph, initial: CompletedSnapshot) -> list[Effect]:
+def resumed(new: JobGraph, initial: CompletedCheckpoint) -> list[Effect]:
     """What a coordinator says that begins with a snapshot of another layout, once its first record is durable."""
     job = CoordinatorRig(job=2, graph=new, coordinator={"initial": (initial,)})
     return [*job.start(), *job.saved()]

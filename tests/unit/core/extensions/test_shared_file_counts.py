@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.snapshots.shared_files import SharedFiles
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
-from cutproof.reference_impl.core.vocabulary.events import Claims, CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import Claims, CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from unit.core.coordinator_rig import OP, TASKS, complete_snapshot
 
@@ -20,12 +20,12 @@ A, B, C = Handle("a"), Handle("b"), Handle("c")
 class Complete:
     """The complete snapshots that are retained."""
 
-    def __init__(self, *snapshots: CompletedSnapshot) -> None:
+    def __init__(self, *snapshots: CompletedCheckpoint) -> None:
         self.all = snapshots
 
 
 def files(
-    *complete: CompletedSnapshot,
+    *complete: CompletedCheckpoint,
     under_way: UnderWay | None = None,
     begun_from: int | None = None,
     claims: Claims | None = None,
@@ -38,11 +38,11 @@ def files(
     return SharedFiles(JOB, config, increments, way, Complete(*complete), begun_from=named, claims=claims)
 
 
-def filed(checkpoint: int, *needed: Handle, **more: Any) -> CompletedSnapshot:
+def filed(checkpoint: int, *needed: Handle, **more: Any) -> CompletedCheckpoint:
     return complete_snapshot(checkpoint, **{"job": JOB, "format": "incremental", "files": {OP: needed}, **more})
 
 
-def pending(checkpoint: int, *needed: Handle, base: CompletedSnapshot | None = None) -> Pending:
+def pending(checkpoint: int, *needed: Handle, base: CompletedCheckpoint | None = None) -> Pending:
     return Pending(
         checkpoint=CheckpointId(checkpoint), attempt=AttemptId(1), expected=TASKS, files={OP: needed}, base=base
     )

@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.vocabulary.effects import Discard, Effect, Per
 from cutproof.reference_impl.core.vocabulary.events import (
     Commanded,
     CommandKind,
-    CompletedSnapshot,
+    CompletedCheckpoint,
     JobRecord,
     SnapshotLoaded,
 )
@@ -267,7 +267,7 @@ def test_another_coordinator_keeps_all_files_to_which_a_record_refers() -> None:
     assert swept.keep == (*handles(2), F1, F2)
 
 
-def with_files(checkpoint: int, *files: Handle) -> CompletedSnapshot:
+def with_files(checkpoint: int, *files: Handle) -> CompletedCheckpoint:
     return complete_snapshot(checkpoint, format="incremental", files={OP: files}, increments=1)
 
 

@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import Co
 from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
 from cutproof.reference_impl.core.vocabulary.effects import ClearLogs, Discard, Effect, Sweep
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Ack
 from unit.core.coordinator_rig import GRAPH, OP, SOURCE, TASKS, complete_snapshot, handle, handles
@@ -23,7 +23,7 @@ A, B = Handle("a"), Handle("b")
 class Job:
     """A cleaner, and the checkpoints of which it cleans up."""
 
-    def __init__(self, *retained: CompletedSnapshot, **settings: Any) -> None:
+    def __init__(self, *retained: CompletedCheckpoint, **settings: Any) -> None:
         config, parts = Config(**settings), Parts()
         self.under_way = UnderWay()
         self.completed = CompletedCheckpointStore(GRAPH, config, parts, 1, self.under_way, named=None)
@@ -41,7 +41,7 @@ class Job:
             files=self.files,
         )
 
-    def complete(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def complete(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         return self.cleaner.subsumed(self.completed.add(snapshot))
 
     def given_up(self, pending: Pending, *missing: Handle) -> list[Effect]:
@@ -57,7 +57,7 @@ def pending(checkpoint: int, *acknowledged: Handle, **more: Any) -> Pending:
     return Pending(checkpoint=number, attempt=AttemptId(1), expected=TASKS, acknowledged=by_task, **more)
 
 
-def with_files(checkpoint: int, *needed: Handle, **more: Any) -> CompletedSnapshot:
+def with_files(checkpoint: int, *needed: Handle, **more: Any) -> CompletedCheckpoint:
     return complete_snapshot(checkpoint, format="incremental", files={OP: needed}, **more)
 
 

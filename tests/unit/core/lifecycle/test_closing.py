@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pendi
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, JobClosed, Killed
 from cutproof.reference_impl.core.vocabulary.effects import Return, SetTimer, Transact
 from cutproof.reference_impl.core.vocabulary.ends import Status
-from cutproof.reference_impl.core.vocabulary.events import Answered, Closure, CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import Answered, Closure, CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.stages import (
     AwaitingRecords,
@@ -116,7 +116,7 @@ def test_nobody_is_shut_out_before_the_decision_is_durable() -> None:
 class Job:
     """It works in its sixth attempt, with these complete snapshots."""
 
-    def __init__(self, *complete: CompletedSnapshot, knows_all: bool = True, graph: JobGraph = GRAPH) -> None:
+    def __init__(self, *complete: CompletedCheckpoint, knows_all: bool = True, graph: JobGraph = GRAPH) -> None:
         self.life, self.under_way = life_at(Working()), UnderWay()
         self.attempts = Attempts(AttemptId(6), channels_stay=False)
         self.completed = CompletedCheckpointStore(graph, Config(), Parts(), 1, self.under_way, named=None)

@@ -10,7 +10,7 @@ from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, Operat
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
-from cutproof.reference_impl.core.vocabulary.events import Claims, CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import Claims, CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.state import LastStates, TaskState
 from unit.core.coordinator_rig import GRAPH, OP, TASKS, complete_snapshot, handle, handles
@@ -27,7 +27,7 @@ OP_1 = TaskId("op-1")
 
 
 def store(
-    *listed: CompletedSnapshot,
+    *listed: CompletedCheckpoint,
     named: int | None = None,
     claims: Claims | None = None,
     under_way: UnderWay | None = None,
@@ -48,15 +48,15 @@ def store(
     return completed
 
 
-def own(checkpoint: int, **more: Any) -> CompletedSnapshot:
+def own(checkpoint: int, **more: Any) -> CompletedCheckpoint:
     return complete_snapshot(checkpoint, **{"job": JOB, **more})
 
 
-def former(checkpoint: int, **more: Any) -> CompletedSnapshot:
+def former(checkpoint: int, **more: Any) -> CompletedCheckpoint:
     return complete_snapshot(checkpoint, **{"job": FORMER, **more})
 
 
-def being_stored(*records: CompletedSnapshot) -> UnderWay:
+def being_stored(*records: CompletedCheckpoint) -> UnderWay:
     under_way = UnderWay()
     under_way.storing = tuple(
         BeingStored(Pending(checkpoint=one.checkpoint, attempt=AttemptId(1), expected=TASKS), one) for one in records
@@ -64,7 +64,7 @@ def being_stored(*records: CompletedSnapshot) -> UnderWay:
     return under_way
 
 
-def ids(snapshots: list[CompletedSnapshot] | tuple[CompletedSnapshot, ...]) -> list[int]:
+def ids(snapshots: list[CompletedCheckpoint] | tuple[CompletedCheckpoint, ...]) -> list[int]:
     return [one.checkpoint for one in snapshots]
 
 
@@ -150,7 +150,7 @@ def test_own_savepoints_that_are_never_restored_are_left_out_unless_they_ended_t
 # -- the last states of finished tasks ---------------------------------------------------
 
 
-def with_states(checkpoint: int) -> CompletedSnapshot:
+def with_states(checkpoint: int) -> CompletedCheckpoint:
     return own(
         checkpoint,
         handles={OP: handle(checkpoint, OP), OP_1: handle(checkpoint, OP_1)},

@@ -15,7 +15,7 @@ from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
 from cutproof.reference_impl.core.vocabulary.causes import StateMissing
 from cutproof.reference_impl.core.vocabulary.effects import Effect, SendToTask
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Running
 from cutproof.reference_impl.core.vocabulary.state import EnumeratorState, TaskState
@@ -34,7 +34,7 @@ def messages(orders: list[Effect]) -> dict[TaskId, Deploy]:
     return {one.task: one.message for one in orders if isinstance(one, SendToTask) and isinstance(one.message, Deploy)}
 
 
-def orders(deployment: Deployment, restores: CompletedSnapshot | None, **more: Any) -> dict[TaskId, Deploy]:
+def orders(deployment: Deployment, restores: CompletedCheckpoint | None, **more: Any) -> dict[TaskId, Deploy]:
     return messages(deployment.orders(TASKS, SEVEN, restores, **more))
 
 

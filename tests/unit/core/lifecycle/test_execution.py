@@ -20,7 +20,7 @@ from cutproof.reference_impl.core.protocol.checkpoints import UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed, StateMissing, Submitted
 from cutproof.reference_impl.core.vocabulary.effects import Effect, SetTimer
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Running
 from cutproof.reference_impl.core.vocabulary.stages import Deploying, Listing, Restarting, Saving, Stage, Working
@@ -37,7 +37,7 @@ class Job:
     """It is about to start its fifth attempt, with these complete snapshots."""
 
     def __init__(
-        self, *complete: CompletedSnapshot, stage: Stage | None = None, graph: JobGraph = GRAPH, **settings: Any
+        self, *complete: CompletedCheckpoint, stage: Stage | None = None, graph: JobGraph = GRAPH, **settings: Any
     ) -> None:
         config, parts, under_way = Config(deploy_timeout_us=900, **settings), Parts(), UnderWay()
         self.life = life_at(stage or Restarting(Killed()))
@@ -63,7 +63,7 @@ class Job:
         return self.execution.on_running(Running(job=1, attempt=self.attempts.newest, task=task))
 
 
-def deploying(restores: CompletedSnapshot | None = None, *waiting: TaskId) -> Deploying:
+def deploying(restores: CompletedCheckpoint | None = None, *waiting: TaskId) -> Deploying:
     return Deploying(restores, waiting or TASKS)
 
 
@@ -98,7 +98,7 @@ def test_a_snapshot_that_does_not_fit_the_job_fails_it() -> None:
 
 @pytest.mark.parametrize(("restores", "checkpoint"), [(TWO, 2), (None, None)])
 def test_all_tasks_are_deployed_once_the_number_is_durable(
-    restores: CompletedSnapshot | None, checkpoint: int | None
+    restores: CompletedCheckpoint | None, checkpoint: int | None
 ) -> None:
     job = Job(stage=Saving(restores))
     assert job.execution.deploy(DeployAll(restores, CAUSE)) == [

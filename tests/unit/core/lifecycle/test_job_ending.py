@@ -13,7 +13,7 @@ from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pendi
 from cutproof.reference_impl.core.vocabulary.causes import JobClosed
 from cutproof.reference_impl.core.vocabulary.effects import EndJob, Return
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
-from cutproof.reference_impl.core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import Commanded, CommandKind, CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.stages import (
     AwaitingRecords,
@@ -44,7 +44,7 @@ def pending(checkpoint: int, command: int | None = None) -> Pending:
 class Job:
     """It has come to a stage with these complete snapshots."""
 
-    def __init__(self, stage: Stage, *complete: CompletedSnapshot) -> None:
+    def __init__(self, stage: Stage, *complete: CompletedCheckpoint) -> None:
         self.life, self.under_way = life_at(stage), UnderWay()
         self.commands = Commands(self.under_way)
         completed = CompletedCheckpointStore(GRAPH, Config(), Parts(), 1, self.under_way, named=None)

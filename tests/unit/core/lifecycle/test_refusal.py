@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from unit.core.coordinator_rig import CoordinatorRig, deployed, savepoint
 
 GROUPS = 8
@@ -23,7 +23,7 @@ def graph(*between: str, wide: int = 2, groups: int = GROUPS, edges: str = "hash
     return JobGraph((*specs, OperatorSpec(name="sink", parallelism=1, inputs=(last,), role="sink")), groups)
 
 
-def refusal(new: JobGraph, initial: CompletedSnapshot) -> str:
+def refusal(new: JobGraph, initial: CompletedCheckpoint) -> str:
     """Why the job ends before anything is deployed; empty when it does not."""
     job = CoordinatorRig(job=2, graph=new, coordinator={"initial": (initial,)})
     effects = job.start()
@@ -87,7 +87,7 @@ def refusal(new: JobGraph, initial: CompletedSnapshot) -> str:
         "new before a finished one, and wider",
     ],
 )
-def test_what_is_incompatible_is_refused_by_its_operators(old: CompletedSnapshot, new: JobGraph, reason: str) -> None:
+def test_what_is_incompatible_is_refused_by_its_operators(old: CompletedCheckpoint, new: JobGraph, reason: str) -> None:
     assert refusal(new, old) == reason
 
 

@@ -21,7 +21,7 @@ from cutproof.reference_impl.core.protocol.checkpoints import UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed, StateMissing
 from cutproof.reference_impl.core.vocabulary.effects import Effect, SendToTask, SetTimer
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Running
 from cutproof.reference_impl.core.vocabulary.stages import (
@@ -52,8 +52,8 @@ A, B = (TaskId("source-0"), TaskId("sink-0")), (TaskId("source-1"), TaskId("sink
 LAST = CheckpointId(8)
 
 
-def snapshot(checkpoint: int, lacks: tuple[TaskId, ...] = ()) -> CompletedSnapshot:
-    return CompletedSnapshot(
+def snapshot(checkpoint: int, lacks: tuple[TaskId, ...] = ()) -> CompletedCheckpoint:
+    return CompletedCheckpoint(
         checkpoint=CheckpointId(checkpoint),
         job=1,
         attempt=AttemptId(3),
@@ -68,7 +68,7 @@ def snapshot(checkpoint: int, lacks: tuple[TaskId, ...] = ()) -> CompletedSnapsh
 class Job:
     """It works in its third attempt, with these complete snapshots."""
 
-    def __init__(self, *complete: CompletedSnapshot, failover: str = "region") -> None:
+    def __init__(self, *complete: CompletedCheckpoint, failover: str = "region") -> None:
         settings: dict[str, Any] = {"alignment": "unaligned", "spilling": "continuous"} if failover == "local" else {}
         config = Config(failover=failover, restart_delay_us=400, deploy_timeout_us=900, **settings)
         parts, under_way = Parts(), UnderWay()
@@ -197,7 +197,7 @@ def test_a_snapshot_that_does_not_fit_the_job_fails_it() -> None:
 
 
 @pytest.mark.parametrize("complete", [(snapshot(2),), ()])
-def test_the_lost_are_deployed_once_their_number_is_durable(complete: tuple[CompletedSnapshot, ...]) -> None:
+def test_the_lost_are_deployed_once_their_number_is_durable(complete: tuple[CompletedCheckpoint, ...]) -> None:
     job = Job(*complete).restarted(*A)
     restores, checkpoint = (complete[0], CheckpointId(2)) if complete else (None, None)
     four = AttemptId(4)

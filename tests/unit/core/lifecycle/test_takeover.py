@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Transact,
 )
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
-from cutproof.reference_impl.core.vocabulary.events import Closure, CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.events import Closure, CompletedCheckpoint, JobRecord
 from cutproof.reference_impl.core.vocabulary.messages import Terminate
 from cutproof.reference_impl.core.vocabulary.status_changes import AttemptRunning, AttemptStarted, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryListing, RetryTerminate
@@ -40,7 +40,7 @@ RECORD = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot
 
 
 def took_over(
-    *retained: CompletedSnapshot, record: JobRecord = RECORD, **settings: object
+    *retained: CompletedCheckpoint, record: JobRecord = RECORD, **settings: object
 ) -> tuple[CoordinatorRig, list[Effect]]:
     job = CoordinatorRig(**settings)
     job.start(record)

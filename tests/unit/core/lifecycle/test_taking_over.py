@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.protocol.checkpoints import UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import RecordsUnreadable, SnapshotsLost, Submitted, TakenOver
 from cutproof.reference_impl.core.vocabulary.effects import Effect, ListSnapshots, SetTimer
 from cutproof.reference_impl.core.vocabulary.events import (
-    CompletedSnapshot,
+    CompletedCheckpoint,
     CoordinatorStarted,
     JobRecord,
     SnapshotsListed,
@@ -28,7 +28,7 @@ RECORD = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11)
 class Job:
     """Its coordinator begins."""
 
-    def __init__(self, *initial: CompletedSnapshot, stage: Stage | None = None) -> None:
+    def __init__(self, *initial: CompletedCheckpoint, stage: Stage | None = None) -> None:
         self.life = life_at(stage) if stage is not None else life_at(Listing())
         self.completed = CompletedCheckpointStore(GRAPH, Config(), Parts(), 1, UnderWay(), named=None)
         self.records = neighbour("records")
@@ -48,7 +48,7 @@ class Job:
             closing=neighbour("closing"),
         )
 
-    def listed(self, *retained: CompletedSnapshot, unreadable: tuple[int, ...] = ()) -> list[Effect]:
+    def listed(self, *retained: CompletedCheckpoint, unreadable: tuple[int, ...] = ()) -> list[Effect]:
         return self.machine.on_listed(SnapshotsListed(retained, unreadable))
 
 

@@ -21,7 +21,7 @@ from cutproof.reference_impl.core.operators.holding import Batch, Tally
 from cutproof.reference_impl.core.operators.operator_state import Item, Place, texts
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Restored, Send
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint, SnapshotLoaded
 from cutproof.reference_impl.core.vocabulary.formats import decode, encode
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Deploy, EndOfData, Piece, Record
@@ -180,12 +180,12 @@ def graph(wide: int, shares: bool = True) -> JobGraph:
     )
 
 
-def snapshot(of: JobGraph, *without: str) -> CompletedSnapshot:
+def snapshot(of: JobGraph, *without: str) -> CompletedCheckpoint:
     """One in which op-1 had finished; its last state is still there, unless it is told otherwise."""
     return msgspec.structs.replace(savepoint(of, "op-1", stateless=without), savepoint=False, ending=None)
 
 
-def orders(of: JobGraph, initial: CompletedSnapshot) -> dict[str, Deploy]:
+def orders(of: JobGraph, initial: CompletedCheckpoint) -> dict[str, Deploy]:
     job = CoordinatorRig(job=2, graph=of, coordinator={"initial": (initial,)})
     effects: list[Effect] = [*job.start(), *job.saved()]
     return {task: order for task, order in sent_to_tasks(Deploy, effects) if task.startswith("op")}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cutproof.harness.chaos.job import BankCounts, NightDone, NightSummary
 from cutproof.harness.cli import chaos
-from cutproof.harness.cli.options import Parser
-from cutproof.harness.cli.output import Output
+from cutproof.harness.cli.terminal.options import Parser
+from cutproof.harness.cli.terminal.output import Output
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.reports.model import Counterexample
 from unit.reports.nights import banks

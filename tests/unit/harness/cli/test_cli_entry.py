@@ -10,7 +10,7 @@ import re
 import pytest
 
 from cutproof.harness.cli import doctor, entry
-from cutproof.harness.cli.output import Output
+from cutproof.harness.cli.terminal.output import Output
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.scenario.reading import FileError
 from cutproof.harness.subject.port import SubjectFailed

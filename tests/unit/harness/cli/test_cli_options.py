@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from cutproof.harness.cli.options import Parser, apply_settings, count, duration
+from cutproof.harness.cli.terminal.options import Parser, apply_settings, count, duration
 from cutproof.harness.runtime.config import Setting
 from cutproof.harness.runtime.exit_codes import UsageError
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cutproof.harness.cli.output import Output, show_what_can_be_shown
+from cutproof.harness.cli.terminal.output import Output, show_what_can_be_shown
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 
 

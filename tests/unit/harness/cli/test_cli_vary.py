@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.cli import vary
-from cutproof.harness.cli.output import Output
+from cutproof.harness.cli.terminal.output import Output
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.search.campaign import Verified
 from cutproof.reports.model import ReportView, ScenarioCounts, Summary

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.cli.entry import VERBS, verb_parser
-from cutproof.harness.cli.options import apply_settings
+from cutproof.harness.cli.terminal.options import apply_settings
 from cutproof.harness.pytest_plugin import plugin
 from cutproof.harness.runtime.config import SETTINGS, from_file
 from cutproof.harness.search import known_failures

@@ -6,9 +6,9 @@ import io
 from pathlib import Path
 
 from cutproof.harness.cli import verify
-from cutproof.harness.cli.options import Parser, add_common
-from cutproof.harness.cli.output import Output
-from cutproof.harness.cli.printing import print_summary, print_tampering
+from cutproof.harness.cli.terminal.options import Parser, add_common
+from cutproof.harness.cli.terminal.output import Output
+from cutproof.harness.cli.terminal.printing import print_summary, print_tampering
 from cutproof.harness.self_check.tamper import MutationCount, TamperReport
 from unit.reports import stories
 

@@ -42,7 +42,7 @@ from cutproof.properties.model.workload import (
     Union,
     Workload,
 )
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.simulated.world import World
 from unit.harness.scenarios import chain
@@ -210,7 +210,7 @@ def test_a_run_of_too_large_snapshots_ends_in_one_line(monkeypatch: pytest.Monke
 class Circling(World):
     """An engine that has the same thing to do again for ever."""
 
-    def submit(self, initial: Sequence[CompletedSnapshot] = (), named: CheckpointId | None = None) -> None:
+    def submit(self, initial: Sequence[CompletedCheckpoint] = (), named: CheckpointId | None = None) -> None:
         super().submit(initial, named)
         self._again()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.cli.output import Output
+from cutproof.harness.cli.terminal.output import Output
 from cutproof.harness.runtime.exit_codes import LINE, UsageError, shortened
 from cutproof.harness.scenario.reading import DEPTH_LIMIT, KEY_LIMIT, FileError, bytes_of, json_of, toml_of
 

@@ -13,7 +13,7 @@ from cutproof.faults.plan import AtTime
 from cutproof.harness.reference_engine.orchestrator.jobs import PAUSE_US
 from cutproof.harness.scenario.model import Cancel, Resume
 from cutproof.reference_impl import observed as o
-from cutproof.reference_impl.core.vocabulary.events import CommandKind, CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.events import CommandKind, CompletedCheckpoint, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.processes.network import frames as f
@@ -42,7 +42,7 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         run.close()
 
 
-def snapshot(checkpoint: int) -> CompletedSnapshot:
+def snapshot(checkpoint: int) -> CompletedCheckpoint:
     return snapshots.snapshot(checkpoint, savepoint=True, handles={"map-0": f"job-1/chk-{checkpoint}/map-0-1"})
 
 

@@ -16,7 +16,7 @@ from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Savepoint
 from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
@@ -25,7 +25,7 @@ from unit.simulated.worlds import job
 SAVEPOINT = Savepoint(trigger=AtTime(at_us=4_000), name="kept")
 
 
-def stored(root: Path, files: dict[Any, bytes], records: list[CompletedSnapshot]) -> Path:
+def stored(root: Path, files: dict[Any, bytes], records: list[CompletedCheckpoint]) -> Path:
     """A directory as processes leave it, with these files and records."""
     disk, jobs = DiskFiles(root), DiskJobs(root)
     for name, data in files.items():

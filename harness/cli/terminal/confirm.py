@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ..runtime.exit_codes import ExitCode
-from ..runtime.progress import Progress
+from ...runtime.exit_codes import ExitCode
+from ...runtime.progress import Progress
 from .output import Output
 
 if TYPE_CHECKING:
-    from ...properties.invariants.judge import Judgement
-    from ...properties.model.history import History
-    from ..scenario.model import Scenario
-    from ..search.oracle import Oracle, SeenBy, Word
+    from ....properties.invariants.judge import Judgement
+    from ....properties.model.history import History
+    from ...scenario.model import Scenario
+    from ...search.oracle import Oracle, SeenBy, Word
 
 
 def add_quick(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def begin(options: argparse.Namespace) -> Oracle | None:
     """Begin to start Spark in the background, unless only the quick checker is wanted."""
     if options.quick:
         return None
-    from ..search.oracle import PySpark
+    from ...search.oracle import PySpark
 
     oracle = PySpark()
     oracle.start()
@@ -37,10 +37,10 @@ def begin(options: argparse.Namespace) -> Oracle | None:
 
 def ask(oracle: Oracle | None, scenario: Scenario, history: History, judgement: Judgement, progress: Progress) -> Word:
     """PySpark's answer about a history; without an oracle, that nobody asked."""
-    from ...properties.quick_checker.case import Case
-    from ..counterexamples.replay import NOT_ASKED
-    from ..search.oracle import word_on
-    from ..subject.run import Result
+    from ....properties.quick_checker.case import Case
+    from ...counterexamples.replay import NOT_ASKED
+    from ...search.oracle import word_on
+    from ...subject.run import Result
 
     if oracle is None:
         return NOT_ASKED
@@ -59,7 +59,7 @@ def exit_code(judgement: Judgement, word: Word, output: Output) -> ExitCode:
 
     Nothing is called a violation if PySpark disagrees.
     """
-    from ...reports.words import judges_in_words
+    from ....reports.words import judges_in_words
 
     for words in word.disagreements:
         output.say(f"the two judges disagree: {words}")

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..core.decisions.checkpointing import RestoreChoice
-from ..core.decisions.snapshots.upgrading import Upgrading
-from ..core.job.topology import JobGraph
-from ..core.vocabulary.causes import AnyIncompatible, OperatorsRemoved, StateMissing
-from ..core.vocabulary.events import CompletedSnapshot
-from ..core.vocabulary.ids import TaskId, operator_of
-from ..core.vocabulary.upgrades import TOTAL, WHOLE, StateMapping
-from .registry import Defect
+from ...core.decisions.checkpointing import RestoreChoice
+from ...core.decisions.snapshots.upgrading import Upgrading
+from ...core.job.topology import JobGraph
+from ...core.vocabulary.causes import AnyIncompatible, OperatorsRemoved, StateMissing
+from ...core.vocabulary.events import CompletedCheckpoint
+from ...core.vocabulary.ids import TaskId, operator_of
+from ...core.vocabulary.upgrades import TOTAL, WHOLE, StateMapping
+from ..registry import Defect
 
 
 class StoredUnderItsName(Upgrading):
@@ -28,7 +28,7 @@ class StoredUnderItsName(Upgrading):
 class LeavesStatesOver(Upgrading):
     """P41: a job begins although its mapping lacks states of the snapshot; operators without a state begin empty."""
 
-    def refusal(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> AnyIncompatible | None:
+    def refusal(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> AnyIncompatible | None:
         self.reached = self.reached or super().refusal(graph, restores, mapping) is not None
         return None
 
@@ -40,7 +40,7 @@ class MappedOnce(Upgrading):
         self._begun: dict[int, None] = {}
         """the jobs whose first attempt has begun"""
 
-    def mapping(self, given: StateMapping, restores: CompletedSnapshot, job: int) -> StateMapping:
+    def mapping(self, given: StateMapping, restores: CompletedCheckpoint, job: int) -> StateMapping:
         again, self._begun[job] = job in self._begun, None
         self.reached = self.reached or (again and given != StateMapping())
         return StateMapping() if again else super().mapping(given, restores, job)
@@ -67,21 +67,21 @@ class NeverConverted(Upgrading):
 class DropsUnasked(Upgrading):
     """P45: the state of an operator that the job no longer has is dropped, and nobody has allowed it."""
 
-    def refusal(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> AnyIncompatible | None:
+    def refusal(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> AnyIncompatible | None:
         reason = super().refusal(graph, restores, mapping)
         if not isinstance(reason, OperatorsRemoved):
             return reason
         self.reached = True
         return super().refusal(graph, restores, _dropping(mapping))
 
-    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+    def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
         return super().adopted(graph, restores, _dropping(mapping))
 
 
 class HandedOnByPosition(Upgrading):
     """P46: states are found by the position of their operators: a new one takes the state of one that is gone."""
 
-    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+    def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
         there = restores.parallelism
         gone = [name for name in there if name not in graph.parallelism and name not in restores.stateless]
         new = [name for name in graph.parallelism if name not in there and name not in graph.stateless]
@@ -94,9 +94,9 @@ class RemembersWhatItDropped(Upgrading):
 
     def __init__(self) -> None:
         super().__init__()
-        self._dropped: dict[str, CompletedSnapshot] = {}
+        self._dropped: dict[str, CompletedCheckpoint] = {}
 
-    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+    def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
         there = restores.parallelism
         self._dropped.update({name: restores for name in there if name not in graph.parallelism})
         back = [name for name in graph.begins_empty if name not in there and name in self._dropped]
@@ -110,7 +110,7 @@ class RemembersWhatItDropped(Upgrading):
 class BeginsWithItsNeighbours(Upgrading):
     """P48: a new operator begins with the state of the keyed operator next to it."""
 
-    def adopted(self, graph: JobGraph, restores: CompletedSnapshot, mapping: StateMapping) -> CompletedSnapshot:
+    def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
         adopted = super().adopted(graph, restores, mapping)
         keyed = [spec.name for spec in graph.operators if spec.role == "operator" and spec.keeps_state]
         for name in [one for one in graph.begins_empty if one in keyed and one not in restores.parallelism]:
@@ -126,7 +126,7 @@ def _dropping(mapping: StateMapping) -> StateMapping:
     return msgspec.structs.replace(mapping, allow_non_restored_state=True)
 
 
-def _renamed(restores: CompletedSnapshot, names: Mapping[str, str]) -> CompletedSnapshot:
+def _renamed(restores: CompletedCheckpoint, names: Mapping[str, str]) -> CompletedCheckpoint:
     """The snapshot with the states of some operators under the names of others."""
 
     def task(old: TaskId) -> TaskId:
@@ -143,7 +143,7 @@ def _renamed(restores: CompletedSnapshot, names: Mapping[str, str]) -> Completed
     )
 
 
-def _with_states_of(restores: CompletedSnapshot, other: CompletedSnapshot, name: str) -> CompletedSnapshot:
+def _with_states_of(restores: CompletedCheckpoint, other: CompletedCheckpoint, name: str) -> CompletedCheckpoint:
     """The snapshot with the states that another has of an operator."""
     handles = {task: handle for task, handle in other.handles.items() if operator_of(task) == name}
     return msgspec.structs.replace(
@@ -158,7 +158,7 @@ def _with_states_of(restores: CompletedSnapshot, other: CompletedSnapshot, name:
 class BeginsEmpty(RestoreChoice):
     """P41: an operator of which the snapshot holds no state begins without one."""
 
-    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> AnyIncompatible | None:
+    def refusal(self, graph: JobGraph, snapshot: CompletedCheckpoint) -> AnyIncompatible | None:
         reason = super().refusal(graph, snapshot)
         return None if isinstance(reason, StateMissing) else reason
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from ..core.decisions.snapshots.state_files import File, Memtable, StateFiles
-from .registry import Defect
+from ...core.decisions.snapshots.state_files import File, Memtable, StateFiles
+from ..registry import Defect
 
 Named = TypeVar("Named")
 

@@ -16,8 +16,8 @@ from typing import TextIO
 
 import msgspec
 
-from ..runtime.exit_codes import CutproofError, ExitCode, one_line, shortened
-from ..runtime.interruption import SIGNALS
+from ...runtime.exit_codes import CutproofError, ExitCode, one_line, shortened
+from ...runtime.interruption import SIGNALS
 
 ERROR_FORMAT = "cutproof-error/1"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ..core.decisions.checkpointing import Cleanup
-from ..core.vocabulary.effects import Effect
-from ..core.vocabulary.events import CompletedSnapshot, files_needed
-from .registry import Defect
+from ...core.decisions.checkpointing import Cleanup
+from ...core.vocabulary.effects import Effect
+from ...core.vocabulary.events import CompletedCheckpoint, files_needed
+from ..registry import Defect
 
 
 class DeletedBeforeItIsCopied(Cleanup):
@@ -17,14 +17,14 @@ class DeletedBeforeItIsCopied(Cleanup):
         self.reached = True
         return not copied
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         return _going_on(super().copy(snapshot))
 
 
 class RecordBeforeFiles(Cleanup):
     """P36: the record of a copy is written before the files, and says of a copy that it is complete which is not."""
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = True
         return super().copy(snapshot)[::-1]
 
@@ -32,7 +32,7 @@ class RecordBeforeFiles(Cleanup):
 class CopiesItsOwn(Cleanup):
     """P37: only what was written under a snapshot's own handles is copied, and not the files to which it refers."""
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = self.reached or bool(files_needed(snapshot))
         files, record = super().copy(snapshot)
         return [msgspec.structs.replace(files, handles=tuple(snapshot.handles.values())), record]
@@ -41,7 +41,7 @@ class CopiesItsOwn(Cleanup):
 class LeavesOutWhatFails(Cleanup):
     """P49: a file that is missing or cannot be written is left out of a copy, which gets its record all the same."""
 
-    def copy(self, snapshot: CompletedSnapshot) -> list[Effect]:
+    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = True
         return _going_on(super().copy(snapshot))
 

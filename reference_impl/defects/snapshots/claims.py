@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ..core.decisions.checkpointing import Cleanup
-from ..core.decisions.snapshots.increments import Increments
-from ..core.vocabulary.events import Claims, CompletedSnapshot
-from ..core.vocabulary.ids import CheckpointId
-from .registry import Defect
+from ...core.decisions.checkpointing import Cleanup
+from ...core.decisions.snapshots.increments import Increments
+from ...core.vocabulary.events import Claims, CompletedCheckpoint
+from ...core.vocabulary.ids import CheckpointId
+from ..registry import Defect
 
 
 class BuildsOnWhatIsNotItsOwn(Increments):
     """P25: the first checkpoint of a job is an increment on the snapshot from which it was begun, claimed or not."""
 
     def may_build_on(
-        self, snapshot: CompletedSnapshot, job: int, begun_from: CheckpointId | None, claims: Claims
+        self, snapshot: CompletedCheckpoint, job: int, begun_from: CheckpointId | None, claims: Claims
     ) -> bool:
         allowed = super().may_build_on(snapshot, job, begun_from, claims)
         wrongly = not allowed and snapshot.checkpoint == begun_from and bool(snapshot.files)
@@ -24,7 +24,7 @@ class BuildsOnWhatIsNotItsOwn(Increments):
 class NeverDeletesWhatItClaimed(Cleanup):
     """P26: a savepoint that was claimed counts as its user's all the same, and stays for ever."""
 
-    def owns(self, snapshot: CompletedSnapshot, claims: Claims) -> bool:
+    def owns(self, snapshot: CompletedCheckpoint, claims: Claims) -> bool:
         self.reached = self.reached or (snapshot.savepoint and claims.get(snapshot.checkpoint, False))
         return super().owns(snapshot, claims) and not snapshot.savepoint
 
@@ -32,7 +32,7 @@ class NeverDeletesWhatItClaimed(Cleanup):
 class DeletesWhatItDidNotClaim(Cleanup):
     """P27: a checkpoint from which a job was begun without claiming it is deleted as if it were the job's own."""
 
-    def owns(self, snapshot: CompletedSnapshot, claims: Claims) -> bool:
+    def owns(self, snapshot: CompletedCheckpoint, claims: Claims) -> bool:
         owned = super().owns(snapshot, claims)
         self.reached = self.reached or (not owned and not snapshot.savepoint)
         return owned or not snapshot.savepoint

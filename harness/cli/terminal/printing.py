@@ -7,19 +7,19 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ...properties.model.history import History
-from ...properties.model.verdict import Verdict, Violated
-from ...reports.model import RowPair, Summary
-from ...reports.overview import by_reason
-from ...reports.text import WIDTH, render_text
-from ...reports.words import plural
-from ..counterexamples.story_text import rows_text
-from ..counterexamples.words import verdict_in_words
-from ..subject.not_run import REASONS, in_sentences
+from ....properties.model.history import History
+from ....properties.model.verdict import Verdict, Violated
+from ....reports.model import RowPair, Summary
+from ....reports.overview import by_reason
+from ....reports.text import WIDTH, render_text
+from ....reports.words import plural
+from ...counterexamples.story_text import rows_text
+from ...counterexamples.words import verdict_in_words
+from ...subject.not_run import REASONS, in_sentences
 from .output import Output
 
 if TYPE_CHECKING:
-    from ..self_check.tamper import TamperReport
+    from ...self_check.tamper import TamperReport
 
 
 def print_summary(summary: Summary, folder: Path | None, output: Output, *, verbose: bool = False) -> None:
@@ -55,7 +55,7 @@ def print_rows(pairs: Sequence[RowPair], columns: Sequence[str], output: Output)
 
 def print_events(history: History, output: Output) -> None:
     """Print the timeline, a line for each event."""
-    from ...reports.words import with_task
+    from ....reports.words import with_task
 
     for event in sorted(history.timeline, key=lambda event: event.order):
         output.say(f"{event.at_us / 1000:10.3f} ms  {with_task(event)}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ..core.decisions.checkpointing import Cleanup
-from ..core.vocabulary.effects import Discard, Effect
-from ..core.vocabulary.events import CompletedSnapshot, files_needed
-from ..core.vocabulary.ids import CheckpointId, Handle
-from .registry import Defect
+from ...core.decisions.checkpointing import Cleanup
+from ...core.vocabulary.effects import Discard, Effect
+from ...core.vocabulary.events import CompletedCheckpoint, files_needed
+from ...core.vocabulary.ids import CheckpointId, Handle
+from ..registry import Defect
 
 
 class FilesBeforeTheRecord(Cleanup):
     """P21: the files are deleted before the record, which refers to nothing if the coordinator dies in between."""
 
-    def deletion(self, snapshot: CompletedSnapshot, unneeded: tuple[Handle, ...]) -> list[Effect]:
+    def deletion(self, snapshot: CompletedCheckpoint, unneeded: tuple[Handle, ...]) -> list[Effect]:
         self.reached = self.reached or bool(unneeded)
         return [Discard(unneeded), Discard((), snapshot.checkpoint)]
 
@@ -20,7 +20,7 @@ class FilesBeforeTheRecord(Cleanup):
 class DeletesSharedFiles(Cleanup):
     """P22: all files of the snapshot are deleted, also those that a later one needs."""
 
-    def deletion(self, snapshot: CompletedSnapshot, unneeded: tuple[Handle, ...]) -> list[Effect]:
+    def deletion(self, snapshot: CompletedCheckpoint, unneeded: tuple[Handle, ...]) -> list[Effect]:
         files = (*snapshot.handles.values(), *files_needed(snapshot))
         self.reached = self.reached or any(file not in unneeded for file in files)
         return super().deletion(snapshot, files)
@@ -37,7 +37,7 @@ class DeletesWhatIsRestored(Cleanup):
 class DeletedInMemoryOnly(Cleanup):
     """P24: the record is only forgotten: the next coordinator finds it, and the files are gone."""
 
-    def deletion(self, snapshot: CompletedSnapshot, unneeded: tuple[Handle, ...]) -> list[Effect]:
+    def deletion(self, snapshot: CompletedCheckpoint, unneeded: tuple[Handle, ...]) -> list[Effect]:
         self.reached = self.reached or bool(unneeded)
         return [Discard(unneeded)]
 

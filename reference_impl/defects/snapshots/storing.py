@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.decisions.snapshots.storing import Storing
-from ..core.vocabulary.effects import Discard, Effect
-from ..core.vocabulary.formats import WriteStep
-from ..core.vocabulary.ids import CheckpointId, Handle
-from .registry import Defect
+from ...core.decisions.snapshots.storing import Storing
+from ...core.vocabulary.effects import Discard, Effect
+from ...core.vocabulary.formats import WriteStep
+from ...core.vocabulary.ids import CheckpointId, Handle
+from ..registry import Defect
 
 
 class AcknowledgesUnsynced(Storing):

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..core.decisions.checkpointing import Cleanup
-from ..core.decisions.snapshots.increments import Holder, Increments, Taken
-from ..core.decisions.snapshots.naming import Naming
-from ..core.vocabulary.effects import Discard, Effect
-from ..core.vocabulary.formats import Edit, Filed, StateFile
-from ..core.vocabulary.ids import CheckpointId, Handle
-from .registry import Defect
+from ...core.decisions.checkpointing import Cleanup
+from ...core.decisions.snapshots.increments import Holder, Increments, Taken
+from ...core.decisions.snapshots.naming import Naming
+from ...core.vocabulary.effects import Discard, Effect
+from ...core.vocabulary.formats import Edit, Filed, StateFile
+from ...core.vocabulary.ids import CheckpointId, Handle
+from ..registry import Defect
 
 T = TypeVar("T", bound=tuple[Any, ...])
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
-from ...properties.spark.session.masters import FORMS, is_master
-from ..runtime.config import Setting, Settings
-from ..runtime.exit_codes import UsageError
-from ..runtime.progress import Progress, Silent, for_stream
+from ....properties.spark.session.masters import FORMS, is_master
+from ...runtime.config import Setting, Settings
+from ...runtime.exit_codes import UsageError
+from ...runtime.progress import Progress, Silent, for_stream
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

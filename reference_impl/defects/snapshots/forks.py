@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..core.decisions.snapshots.references import References
-from .registry import Defect
+from ...core.decisions.snapshots.references import References
+from ..registry import Defect
 
 
 class CountedOnceForTwo(References):
