@@ -14,7 +14,8 @@ task must still send a cancel barrier for each, or the tasks downstream would wa
 for ever.
 
 At-least-once blocks no channel (ABS-7).  `Counting` only counts barriers, for several
-checkpoints at a time, and records overtake each other around the cut.
+checkpoints at a time.  Records behind barrier n of a fast channel are processed before the snapshot, so a restore
+repeats them.
 
 Unaligned (FLIP-76): the task takes its snapshot at the first barrier that overtakes,
 and does not wait for the other channels.  What these deliver before their barrier is
@@ -66,7 +67,7 @@ class Counting(msgspec.Struct, frozen=True):
     pending: tuple[tuple[CheckpointId, Channels], ...] = ()
     aborted: tuple[CheckpointId, ...] = ()
     given_up: tuple[CheckpointId, ...] = ()
-    """higher than `last`; older pending checkpoints can still complete"""
+    """they were given up here and are newer than `last`; checkpoints between, which are pending, can still complete"""
 
 
 State = Flowing | Aligning | Counting
