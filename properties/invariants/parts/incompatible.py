@@ -56,7 +56,7 @@ def begun_unmapped(case: Case) -> Violated | None:
         if lost:
             message = (
                 f"job {start.job} began with checkpoint {start.restores}, which does not fit {', '.join(lost)}: in it"
-                " they have other uids or types of state, or the job lacks them, or has them newly; and its user did not"
+                " they have other uids or types of state, or the job lacks them, or they are new; and its user did not"
                 " say what becomes of the states, or it is no savepoint"
             )
             return _violated(case, "begun though it does not fit", message, start.restores, start.order)
