@@ -54,7 +54,6 @@ class Flowing(msgspec.Struct, frozen=True):
 class Aligning(msgspec.Struct, frozen=True):
     """`arrived` have delivered the barrier of `checkpoint`, the others have not."""
 
-    last: CheckpointId
     checkpoint: CheckpointId
     arrived: Channels
     aborted: tuple[CheckpointId, ...] = ()
@@ -202,7 +201,7 @@ class Alignment(Part):
         """The checkpoint was begun or given up here: late signals of it change nothing."""
         if type(state) is Counting and checkpoint in state.given_up:
             return True
-        begun = state.checkpoint if type(state) is Aligning else state.last
+        begun = state.checkpoint if isinstance(state, Aligning) else state.last
         return checkpoint <= begun
 
     def skip(self, checkpoint: CheckpointId) -> list[Action]:
@@ -221,7 +220,7 @@ class Alignment(Part):
         checkpoint = signal.checkpoint
         if inputs == 1:
             return Flowing(checkpoint, _after(state.aborted, checkpoint)), [TakeSnapshot(checkpoint)]
-        aligning = Aligning(state.last, checkpoint, (signal.channel,), state.aborted)
+        aligning = Aligning(checkpoint, (signal.channel,), state.aborted)
         return aligning, [BlockChannel(signal.channel)]
 
     def next_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
