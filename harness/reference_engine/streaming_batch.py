@@ -53,11 +53,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_bounded(scenario: Scenario) -> Scenario:
-    """The scenario with bounded inputs, without commands, and exactly-once into a transactional sink."""
+    """The scenario with bounded inputs, without commands, with all its nodes from the beginning, and exactly-once into a
+    transactional sink."""
     inputs = tuple(replace(source, bounded=True, rewindable=True) for source in scenario.workload.inputs)
+    nodes = tuple(replace(node, later=False) for node in scenario.workload.nodes)
     return replace(
         scenario,
-        workload=replace(scenario.workload, inputs=inputs),
+        workload=replace(scenario.workload, inputs=inputs, nodes=nodes),
         engine=replace(scenario.engine, guarantee="exactly-once", sink="transactional"),
         commands=(),
     )
