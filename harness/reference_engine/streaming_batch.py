@@ -53,7 +53,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_bounded(scenario: Scenario) -> Scenario:
-    """The scenario with bounded inputs, without commands, with all its nodes from the beginning, and exactly-once into a
+    """The scenario with bounded inputs, all its nodes from the beginning, no commands, and exactly-once into a
     transactional sink."""
     inputs = tuple(replace(source, bounded=True, rewindable=True) for source in scenario.workload.inputs)
     nodes = tuple(replace(node, later=False) for node in scenario.workload.nodes)
