@@ -59,6 +59,8 @@ def with_other_operators(choices: Choices, scenario: Scenario, *, percent: int =
         return scenario
     if not all(isinstance(node.operator, BESIDE_CHANGES) and not is_signed(node.operator) for node in nodes):
         return scenario
+    if any(source.times for source in scenario.workload.inputs):
+        return scenario
     at = next((at for at, _ in enumerate(scenario.commands) if _may_change(scenario.commands, at)), None)
     if at is None or not choices.percent(percent):
         return scenario

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from ...properties.model.absent import first_absent, laid_without, without
 from ...properties.model.history import History, JobEnded
 from ...properties.model.verdict import Holds, Unknown, Verdict, Violated
 from ...properties.model.words import LIMIT, row_in_words
@@ -53,13 +54,15 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_bounded(scenario: Scenario) -> Scenario:
-    """The scenario with bounded inputs, all its nodes from the beginning, no commands, and exactly-once into a
-    transactional sink."""
-    inputs = tuple(replace(source, bounded=True, rewindable=True) for source in scenario.workload.inputs)
-    nodes = tuple(replace(node, later=False) for node in scenario.workload.nodes)
+    """The scenario with bounded inputs, without commands, and exactly-once into a transactional sink; of several jobs,
+    its first."""
+    absent = first_absent(scenario.workload)
+    workload = without(scenario.workload, absent)
+    inputs = tuple(replace(source, bounded=True, rewindable=True) for source in workload.inputs)
     return replace(
         scenario,
-        workload=replace(scenario.workload, inputs=inputs, nodes=nodes),
+        workload=replace(workload, inputs=inputs),
+        topology=laid_without(scenario.topology, absent),
         engine=replace(scenario.engine, guarantee="exactly-once", sink="transactional"),
         commands=(),
     )

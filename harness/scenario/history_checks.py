@@ -36,12 +36,14 @@ from ...properties.model.history import (
     Transaction,
 )
 from ...properties.model.stages import COMMITTERS
+from ...properties.model.upgrade import Upgrade
 from ...properties.model.workload import BEGINNING, SINK
 from ...properties.reconstruct.commands import Commands
 from ...properties.reconstruct.in_flight import records
-from ...properties.reconstruct.layouts import layouts
+from ...properties.reconstruct.layouts import absent_nodes, layouts
 from .history_witnesses import OF_SINK, commit_problems, computed_problems, witness_problems
 from .model import Scenario
+from .upgrades import changeable
 
 HOW = ("alive", "finished", "cancelled", "failed", "killed")
 STATUS = ("open", "prepared", "committed", "aborted")
@@ -508,7 +510,27 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
             unknown = [name for name in entry.parallelism if name not in known.operators]
             if unknown:
                 yield f"{where}.parallelism: there is no operator {unknown[0]!r}"
+    unchangeable = list(_unchangeable(scenario, history))
+    yield from unchangeable or _absent(scenario, history, known)
     yield from _widths(scenario, history, known)
+
+
+def _unchangeable(scenario: Scenario, history: History) -> Iterator[str]:
+    """The upgrades that add or remove what cannot be."""
+    for place, entry in enumerate(history.journal):
+        upgrade = entry.upgrade if isinstance(entry, CommandIssued) else None
+        names = (*upgrade.removed, *upgrade.added) if isinstance(upgrade, Upgrade) else ()
+        if wrong := [name for name in names if name not in changeable(scenario)]:
+            yield f"journal[{place}].upgrade: {wrong[0]!r} is no node that can be added or removed"
+
+
+def _absent(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:
+    """The tasks of nodes that their job does not have."""
+    jobs = known.jobs | {run.job for run in history.runs}
+    absent = absent_nodes(scenario.workload, jobs, Commands(history))
+    for place, run in enumerate(history.runs):
+        if run.operator in absent[run.job]:
+            yield f"runs[{place}].task: no command adds {run.operator} to job {run.job}, or it was removed"
 
 
 def _widths(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:

@@ -156,6 +156,9 @@ def _change_problems(scenario: Scenario) -> Iterator[str]:
     for node in workload.nodes:
         if not isinstance(node.operator, BESIDE_CHANGES) or is_signed(node.operator):
             yield f"nodes can be added and removed only in a workload of {_KINDS}; {node.name} is none of these"
+    for source in workload.inputs:
+        if source.times:
+            yield f"nodes can be added and removed only where no input has event time, and {source.name} has it"
     if problems(workload, topology):
         return
     can_change = changeable(scenario)

@@ -65,7 +65,7 @@ class Case:
         self.submitted = topology
         """the topology of the first job"""
         self.history = history
-        self._alone = alone
+        self.alone = alone
         self._positions: dict[int | None, Mapping[int, int]] = {}
         self._determined: dict[tuple[bool, bool], bool] = {}
         self._barriers: dict[tuple[str, int], dict[int, int]] = {}
@@ -408,7 +408,7 @@ class Case:
         had it deleted."""
         if self.is_retained(entry):
             return True
-        if self._alone is not None and entry.checkpoint < self._alone:
+        if self.alone is not None and entry.checkpoint < self.alone:
             return False
         return not self.is_owned(entry) and not self.commands.may_be_deleted(entry.checkpoint)
 

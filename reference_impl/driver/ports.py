@@ -155,8 +155,9 @@ class Files(Protocol):
 
     # -- copies in a directory of the user --
 
-    def copy(self, handle: Handle) -> None:
-        """Copy a file durably, all of it or nothing.  Raises CorruptSnapshot if it is missing, which names it."""
+    def copy(self, handle: Handle, change: Callable[[bytes], bytes] | None = None) -> None:
+        """Copy a file durably, all of it or nothing, with a `change` to its bytes.  Raises CorruptSnapshot if it is
+        missing, which names it."""
 
     def tear_copy(self, handle: Handle) -> None:
         """Leave half of a file under its name there."""

@@ -6,7 +6,7 @@ survives every failure.  A torn write leaves half a file under its final name, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -120,17 +120,19 @@ class SnapshotFiles:
         return handle in self.files
 
     def written_for(self, handle: Handle) -> list[Handle]:
-        return [name for name in self.files if name.startswith(f"{handle}.")]
+        prefix = f"{handle}."
+        return [name for name in self.files if name.startswith(prefix)]
 
     def handles(self) -> list[Handle]:
         return list(self.files)
 
     # -- copies in a directory of the user --
 
-    def copy(self, handle: Handle) -> None:
+    def copy(self, handle: Handle, change: Callable[[bytes], bytes] | None = None) -> None:
         if handle not in self.files:
             raise CorruptSnapshot(f"{handle} is not in the store")
-        self.copies[handle] = self.files[handle]
+        data = self.files[handle]
+        self.copies[handle] = data if change is None else change(data)
 
     def tear_copy(self, handle: Handle) -> None:
         data = self.files.get(handle, b"")

@@ -261,3 +261,14 @@ def test_no_job_is_forked_from_a_copy_whose_input_the_sources_have_let_go(proces
     ran = run(processes(), forked(move, AT_REST, trims_logs=True))
     assert ran.judgement.violated == {}
     assert [one.from_copy for one in forks(ran)] == [False] * len(ran.history.residue.retained)
+
+
+def test_a_copy_has_its_in_flight_data_itself(processes: Make) -> None:
+    """The snapshot has it in the logs of channels, which its job goes on using."""
+    copy = CopySnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=3), snapshot="newest")
+    settings = {"alignment": "unaligned", "spilling": "continuous", "apply_cost_us": 2_000, "channel_capacity": 4}
+    ran = run(processes(), forked(copy, AT_REST, trims_logs=False, retained_checkpoints=60, **settings))
+    assert ran.judgement.violated == {}
+    (one,) = [fork for fork in forks(ran) if fork.from_copy]
+    assert [channel for channel in one.history.channels if channel.recovered]
+    assert Counter(one.history.committed) == Counter(ran.history.committed)

@@ -48,6 +48,8 @@ def discarded_early(case: Case) -> Violated | None:
     losses = _losses(history)
     logs = {log.name: log for log in history.logs}
     for completed in history.completed:
+        if case.alone is not None and completed.checkpoint <= case.alone:
+            continue  # a user's copy has its in-flight data itself
         lost = next((order for order in losses if order > completed.order), INFINITE)
         retained_until = min(lost, deleted.get(completed.checkpoint, INFINITE))
         for stored, name, first in _references(case, completed.checkpoint):

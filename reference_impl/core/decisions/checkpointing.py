@@ -187,9 +187,11 @@ class Cleanup(Part):
 
     def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         """How a snapshot is copied into the directory of its user: all its files, and then its record, so that what has
-        a record there is complete.  If the coordinator dies in between, the one that takes over sweeps the files."""
-        parts = tuple(snapshot.handles.values())
-        return [CopyFiles(snapshot.checkpoint, files_of((snapshot,)), parts), StoreCopy(snapshot)]
+        a record there is complete.  If the coordinator dies in between, the one that takes over sweeps the files.  The
+        copy refers to no log, since the job goes on using those."""
+        parts, in_logs = tuple(snapshot.handles.values()), bool(snapshot.logs)
+        files = CopyFiles(snapshot.checkpoint, files_of((snapshot,)), parts, resolves=in_logs)
+        return [files, StoreCopy(msgspec.structs.replace(snapshot, logs=()))]
 
     def deletes_moved(self, *, copied: bool) -> bool:
         """When a snapshot that is moved is deleted: once the copy is complete, and not before it is begun."""

@@ -62,16 +62,21 @@ class CompletedCheckpointStore:
         self._last_states.update(dict.fromkeys(finished_tasks))
 
     def add(self, snapshot: CompletedCheckpoint) -> list[CompletedCheckpoint]:
-        """A snapshot is complete.  Those that it subsumes are not retained any more, and returned; and so are those
-        that were moved, if the job would restore another one now."""
+        """A snapshot is complete.  Those that it subsumes are not retained any more, and returned, also `let_go`."""
         retained = sorted((*self.all, snapshot), key=lambda one: one.checkpoint)
         subsumed = self._parts.cleanup.subsumed(retained, self._config.retained_checkpoints, self._claims)
         for one in subsumed:
             retained.remove(one)
         self._retain(retained)
-        if moved := [one for one in retained if one.moved and one is not self.to_restore()]:
-            self._retain([one for one in retained if one not in moved])
-        return [*subsumed, *moved]
+        return [*subsumed, *self.let_go()]
+
+    def let_go(self) -> list[CompletedCheckpoint]:
+        """The snapshots that were moved and that the job would not restore: they are not retained any more."""
+        needed = self.to_restore()
+        moved = [one for one in self.all if one.moved and one is not needed]
+        if moved:
+            self._retain([one for one in self.all if one not in moved])
+        return moved
 
     def mark_moved(self, checkpoint: CheckpointId) -> CompletedCheckpoint | None:
         """The retained snapshot, which is marked as moved; None if it is not retained, or was marked before."""

@@ -55,7 +55,7 @@ Terminating."""
 
 def place_of(stage: Stage) -> type:
     """Where the job is: at the step of its stage, if that has steps."""
-    return type(stage.step if isinstance(stage, PartialFailover | Closing) else stage)
+    return type(stage.step if isinstance(stage, (PartialFailover, Closing)) else stage)
 
 
 class JobLife:

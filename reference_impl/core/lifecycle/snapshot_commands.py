@@ -8,7 +8,7 @@ the first one stopped.
 from __future__ import annotations
 
 from ..decisions.checkpointing import Cleanup
-from ..vocabulary.causes import DataInLogs, NeededForRecovery, NotCopied, NotRetained
+from ..vocabulary.causes import NeededForRecovery, NotCopied, NotRetained
 from ..vocabulary.effects import Effect, MarkMoved, Return
 from ..vocabulary.events import Commanded, CommandKind, CopyFailed, SnapshotCopied
 from ..vocabulary.ids import CheckpointId
@@ -31,11 +31,9 @@ class SnapshotCommands:
         lost."""
         if event.kind is CommandKind.DELETE:
             return self._delete(event, snapshot)
-        found, is_copied = self._completed.find(snapshot), snapshot in self._completed.copied
-        if found is None and not is_copied:
+        is_copied = snapshot in self._completed.copied
+        if self._completed.find(snapshot) is None and not is_copied:
             return [Return(event.command, cause=NotRetained(snapshot))]
-        if found is not None and found.logs:
-            return [Return(event.command, cause=DataInLogs(snapshot))]
         if is_copied:
             return self._copied(event, snapshot)
         copy = self._cleaner.copy(snapshot)

@@ -78,7 +78,9 @@ class TakeOver:
             return self._closing.fail(SnapshotsLost())
         if self._records.closure is not None:
             return self._closing.close(self._records.closure)
-        return [*self._cleaner.all_listed(), *self._execution.start(TakenOver())]
+        moved = self._completed.let_go()
+        discarded = self._cleaner.subsumed(moved) if moved else []
+        return [*discarded, *self._cleaner.all_listed(), *self._execution.start(TakenOver())]
 
     def list_again(self, timeout: RetryListing) -> list[Effect]:
         return [ListSnapshots()] if isinstance(self._life.stage, Listing) else []

@@ -276,7 +276,7 @@ class InputTask(Task):
         self.publishes = publishes
         self._unfinished_channels = list(spec.input_channels)
         """channels whose sender has not finished"""
-        self._unended = len(spec.input_channels)
+        self._unended = len(self._unfinished_channels)
         """channels in which data may follow"""
         self._triggered: tuple[CheckpointId, ...] = ()
         """checkpoints that the coordinator triggered here, before the task had seen the ends of all senders"""

@@ -368,8 +368,8 @@ class Task(ABC):
         """Adopt a state (None: start without one), then open the inputs."""
         if state is None:
             return self.on_restored()
-        if state.rotations:
-            self.rotations[:] = state.rotations
+        for number, (turn, output) in enumerate(zip(state.rotations, self.spec.outputs, strict=False)):
+            self.rotations[number] = turn % len(output.channels)  # an edge may lead to fewer tasks than it did
         self.adopt(state)
         now, checkpoint = self.current_snapshot().materialise(), self.starts_from
         if checkpoint is None:

@@ -367,12 +367,6 @@ class NotCopied(Cause):
     reason: str
 
 
-class DataInLogs(Cause):
-    """A snapshot is not copied or moved: its in-flight data is in the logs of channels, which the job goes on using."""
-
-    checkpoint: CheckpointId
-
-
 AnyCause = (
     Killed
     | NodeLost
@@ -431,7 +425,6 @@ AnyCause = (
     | NeededForRecovery
     | NotRetained
     | NotCopied
-    | DataInLogs
 )
 
 
@@ -568,7 +561,6 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     NeededForRecovery: lambda one: f"after a failure the job would restore checkpoint {one.checkpoint}",
     NotRetained: lambda one: f"checkpoint {one.checkpoint} is not retained",
     NotCopied: lambda one: f"checkpoint {one.checkpoint} is not copied: {one.reason}",
-    DataInLogs: lambda one: f"in-flight data of checkpoint {one.checkpoint} is in the logs of channels",
     NoCoordinator: lambda one: "no coordinator answers",
     CoordinatorDied: lambda one: "the coordinator died",
     JobHasEnded: lambda one: "the job has ended",

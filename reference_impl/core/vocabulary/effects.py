@@ -291,6 +291,8 @@ class CopyFiles(Effect):
     handles: tuple[Handle, ...]
     parts: tuple[Handle, ...] = ()
     """those of the tasks' states, which are read first to see whether all their files are whole"""
+    resolves: bool = False
+    """the states refer to logs of channels: their copies have the elements themselves"""
     goes_on: bool = False
 
 

@@ -11,7 +11,7 @@ canonical file of version 1 had no such line; it is still read.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cache
 from typing import Generic, TypeVar
@@ -241,6 +241,15 @@ def read(data: bytes) -> TaskState | Manifest:
     except msgspec.DecodeError as error:
         raise CorruptSnapshot(str(error)) from None
     raise CorruptSnapshot(f"it is no snapshot but {kind}")
+
+
+def rewritten(data: bytes, change: Callable[[TaskState], TaskState]) -> bytes:
+    """The bytes of a canonical snapshot or of a manifest with another state; raises CorruptSnapshot as `read`."""
+    found = read(data)
+    if isinstance(found, TaskState):
+        return encode(change(found))
+    manifest = msgspec.structs.replace(found, state=change(found.state))
+    return _framed(_unframed(data)[0], _encoder.encode(manifest))[0]
 
 
 def decode(data: bytes) -> TaskState:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ...core.decisions.checkpointing import Cleanup
-from ...core.vocabulary.effects import CopyFiles, Effect, StoreCopy
-from ...core.vocabulary.events import CompletedCheckpoint, files_needed, files_of
+from ...core.vocabulary.effects import Effect
+from ...core.vocabulary.events import CompletedCheckpoint, files_needed
 from ..registry import Defect
 
 
@@ -16,7 +18,7 @@ class DeletedBeforeItIsCopied(Cleanup):
         return not copied
 
     def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
-        return [CopyFiles(snapshot.checkpoint, files_of((snapshot,)), goes_on=True), StoreCopy(snapshot)]
+        return _going_on(super().copy(snapshot))
 
 
 class RecordBeforeFiles(Cleanup):
@@ -24,7 +26,7 @@ class RecordBeforeFiles(Cleanup):
 
     def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = True
-        return [StoreCopy(snapshot), CopyFiles(snapshot.checkpoint, files_of((snapshot,)))]
+        return super().copy(snapshot)[::-1]
 
 
 class CopiesItsOwn(Cleanup):
@@ -32,7 +34,8 @@ class CopiesItsOwn(Cleanup):
 
     def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = self.reached or bool(files_needed(snapshot))
-        return [CopyFiles(snapshot.checkpoint, tuple(snapshot.handles.values())), StoreCopy(snapshot)]
+        files, record = super().copy(snapshot)
+        return [msgspec.structs.replace(files, handles=tuple(snapshot.handles.values())), record]
 
 
 class LeavesOutWhatFails(Cleanup):
@@ -40,7 +43,13 @@ class LeavesOutWhatFails(Cleanup):
 
     def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = True
-        return [CopyFiles(snapshot.checkpoint, files_of((snapshot,)), goes_on=True), StoreCopy(snapshot)]
+        return _going_on(super().copy(snapshot))
+
+
+def _going_on(copy: list[Effect]) -> list[Effect]:
+    """What fails is left out, and nothing is looked at before."""
+    files, record = copy
+    return [msgspec.structs.replace(files, parts=(), goes_on=True), record]
 
 
 DEFECTS = (

@@ -21,7 +21,7 @@ from ...core.vocabulary.events import (
     StoreFailed,
     files_of,
 )
-from ...core.vocabulary.formats import text
+from ...core.vocabulary.formats import rewritten, text
 from ...core.vocabulary.ids import CheckpointId, Handle
 from ..arms import Arms
 from ..points import Mortal
@@ -159,8 +159,10 @@ class Records:
         except CorruptSnapshot as error:
             self._copy_failed(runner, effect.checkpoint, str(error))
             return
+        changed = effect.parts if effect.resolves else ()
         for name in dict.fromkeys(effect.handles):
-            if not runner.alive or self.files.has_copy(name) or not self._reach("file-copied", "before", runner):
+            there = name not in changed and self.files.has_copy(name)
+            if not runner.alive or there or not self._reach("file-copied", "before", runner):
                 continue
             if self._tear_copy(name):
                 return
@@ -169,12 +171,16 @@ class Records:
                 if failing is not None:
                     self.world.fired(failing, f"{name} is not copied", None)
                     raise OSError(f"{name}: the store reported an error")
-                self.files.copy(name)
+                self.files.copy(name, self._with_rows if name in changed else None)
             except (OSError, CorruptSnapshot) as error:
                 if not effect.goes_on:
                     self._copy_failed(runner, effect.checkpoint, str(error))
                     return
             self._reach("file-copied", "after", runner)
+
+    def _with_rows(self, data: bytes) -> bytes:
+        """A task's part of a snapshot with the elements that it has in logs of channels."""
+        return rewritten(data, self.world.spills.with_rows)
 
     def store_copy(self, runner: RecordWriter, effect: StoreCopy) -> None:
         checkpoint = effect.snapshot.checkpoint

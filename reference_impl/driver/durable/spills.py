@@ -13,7 +13,8 @@ from typing import Protocol
 import msgspec
 
 from ... import observed as o
-from ...core.extensions.in_flight_data.in_flight import pack
+from ...core.extensions.in_flight_data.in_flight import pack, with_rows
+from ...core.extensions.in_flight_data.persistent import referred_to
 from ...core.vocabulary.causes import FlushTorn, LogUnusable
 from ...core.vocabulary.effects import AppendToLog, ClearLogs, Fetch, Sync, TrimLog
 from ...core.vocabulary.errors import CorruptSnapshot, EngineError
@@ -155,6 +156,9 @@ class Spills:
         state = msgspec.json.decode(stored, type=TaskState)
         queued = {channel: self._rows(refs) for channel, refs in state.spilled.items()}
         return msgspec.json.encode(msgspec.structs.replace(state, queued=state.queued | queued)).decode()
+
+    def with_rows(self, state: TaskState) -> TaskState:
+        return with_rows(state, iter([all_elements(self.store, ref) for ref in referred_to([state])]))
 
     def _rows(self, refs: list[Ref]) -> list[Passing]:
         return [one for ref in refs for one in pack(element for _, element in self.store.read(ref))]

@@ -31,6 +31,9 @@ class Resolving(Protocol):
     def resolved(self, stored: str) -> str:
         """The text of a state with the rows to which it refers."""
 
+    def with_rows(self, state: TaskState) -> TaskState:
+        """A state with the elements to which it refers; raises CorruptSnapshot if some are missing."""
+
 
 class SnapshotWriter(Attempt, Protocol):
     """Whose snapshots are written."""

@@ -24,7 +24,7 @@ import fcntl
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -273,10 +273,11 @@ class DiskFiles:
         """The store of the copies, once there is one."""
         return DiskFiles(self._copied_to) if self._copied_to.is_dir() else None
 
-    def copy(self, handle: Handle) -> None:
+    def copy(self, handle: Handle, change: Callable[[bytes], bytes] | None = None) -> None:
         data = content(self.path(handle), handle)
         if data is None:
             raise CorruptSnapshot(f"{handle} is not in the store")
+        data = data if change is None else change(data)
         copies = DiskFiles(self._copied_to)
         copies.temporaries.settle(copies._temporary(handle, data), copies.path(handle), copies.snapshots)
 

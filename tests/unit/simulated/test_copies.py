@@ -299,10 +299,21 @@ def test_sources_that_forget_owe_nothing_to_a_snapshot_that_was_moved() -> None:
     assert [one.checkpoint for one in history.forks] == history.residue.retained
 
 
-def test_in_flight_data_that_is_in_the_logs_of_channels_is_not_copied() -> None:
+@pytest.mark.parametrize("snapshot_format", ["canonical", "native", "incremental"])
+@pytest.mark.parametrize("wish", [CopySnapshot, MoveSnapshot])
+def test_a_copy_has_the_in_flight_data_itself_that_its_snapshot_has_in_the_logs_of_channels(
+    wish: type[AnyCommand], snapshot_format: str
+) -> None:
     settings = {"alignment": "unaligned", "spilling": "continuous", "apply_cost_us": 300, "channel_capacity": 4}
-    history = ran(CopySnapshot(trigger=behind(2)), **settings)
-    assert answers(history) == [(None, "in-flight data of checkpoint 2 is in the logs of channels")]
+    wished = wish(trigger=behind(2), snapshot="newest")  # type: ignore[call-arg]
+    history = ran(wished, Fork(trigger=AtRest()), snapshot_format=snapshot_format, **settings)
+    assert answers(history) == [(2, "")]
+    assert copied(history) == ([2], needed(history, 2))
+    assert isinstance(history.forks, list)
+    (fork,) = [one for one in history.forks if one.from_copy]
+    put_back = [one for one in fork.history.channels if one.recovered]
+    assert put_back
+    assert sorted(fork.history.committed) == sorted(history.committed)
 
 
 def test_snapshots_in_memory_have_no_files_to_copy() -> None:

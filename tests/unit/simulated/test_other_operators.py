@@ -17,10 +17,11 @@ from cutproof.harness.scenario.upgrades import absent_of, is_refused
 from cutproof.harness.search.stops import stops_of
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.incompatible import begun_before_finished
+from cutproof.properties.invariants.parts.routes import misapplied
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, History, JobEnded
 from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import Holds, Violated
-from cutproof.properties.model.workload import AnyOperator, Batch, Count, Filter, InputRecord, Join, Map, Row
+from cutproof.properties.model.workload import AnyOperator, Batch, Count, Filter, InputRecord, Join, Map, Row, Sum
 from cutproof.properties.mutations.tampering import UPGRADE_MUTATIONS, tamperings
 from cutproof.properties.quick_checker.case import Case
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -84,6 +85,7 @@ def goes_on(scenario: Scenario) -> tuple[History, tuple[int, ...]]:
     for name in ("exactly-once", "consistent-cut", "restored-state", "progress"):
         assert isinstance(verdicts[name], Holds), (name, verdicts[name])
     assert statuses(history)[-1] == "finished"
+    assert misapplied(case) is None
     return history, tuple(sum(case.positions(one.checkpoint).values()) for one in history.completed if one.savepoint)
 
 
@@ -223,6 +225,29 @@ def test_an_older_savepoint_may_be_from_before_the_change() -> None:
     assert absent_of(scenario) == ((), ("op1",), ("op1",), ("op1",))
 
 
+def test_the_state_of_a_checkpoint_to_which_nobody_goes_back_follows_from_the_job_that_took_it() -> None:
+    early = Savepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=1), name="early")
+    doubled = Upgrade(added=("op0",), begin_empty=("op0",))
+    scenario = scenario_of(
+        (Map(multiply=2), Sum()),
+        early,
+        STOP,
+        resume(doubled),
+        AGAIN,
+        resume(Upgrade(removed=("op0",)), "early"),
+        later="op0",
+    )
+    history = ran(scenario)
+    case = Case(scenario.workload, scenario.topology, history)
+    assert violated(scenario, history) == []
+    passed_over = [one.checkpoint for one in history.completed if one.job == 2]
+    assert passed_over
+    assert not set(passed_over) & set(case.lineage.checkpoints)
+    verdict = judge(scenario.workload, scenario.topology, history).verdicts["consistent-cut"]
+    assert isinstance(verdict, Holds)
+    assert all(case.expected.states(number)["op1"] for number in passed_over)
+
+
 def test_each_retained_snapshot_is_forked_with_the_operators_of_its_job() -> None:
     early = Savepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=1), name="early")
     scenario = scenario_of(
@@ -306,6 +331,16 @@ def test_a_node_that_is_no_changeable_one_cannot_come_later() -> None:
     nodes = (joined, *scenario.workload.nodes[1:])
     workload = msgspec.structs.replace(scenario.workload, nodes=nodes)
     assert any("op0" in problem for problem in problems_of(msgspec.structs.replace(scenario, workload=workload)))
+
+
+def test_event_time_is_reported_in_a_line() -> None:
+    scenario = scenario_of((Map(), Count()), STOP, resume(DROPPED))
+    (source,) = scenario.workload.inputs
+    timed = msgspec.structs.replace(source, times=(tuple(range(len(source.splits[0]))),))
+    workload = msgspec.structs.replace(scenario.workload, inputs=(timed,))
+    assert list(problems_of(msgspec.structs.replace(scenario, workload=workload))) == [
+        "nodes can be added and removed only where no input has event time, and source has it"
+    ]
 
 
 def test_a_job_that_could_have_begun_has_no_excuse_for_its_failure() -> None:

@@ -10,7 +10,7 @@ import pytest
 from cutproof.faults.plan import AtPoint, AtTime, FailWrite, KillCoordinator, KillTask
 from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.reference_engine.subjects.simulated import Run
-from cutproof.harness.scenario.model import CopySnapshot, Savepoint, Scenario
+from cutproof.harness.scenario.model import CopySnapshot, MoveSnapshot, Savepoint, Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.vocabulary.ends import Status
@@ -21,7 +21,11 @@ EVERYTHING = job(
     width=2,
     splits=2,
     faults=(FailWrite(trigger=AtTime(at_us=2_000), task="op1-0"), KillTask(trigger=AtTime(at_us=7_000), task="op1-0")),
-    commands=(Savepoint(trigger=AtTime(at_us=5_500)), CopySnapshot(trigger=AtTime(at_us=12_000))),
+    commands=(
+        Savepoint(trigger=AtTime(at_us=5_500)),
+        CopySnapshot(trigger=AtTime(at_us=12_000)),
+        MoveSnapshot(trigger=AtTime(at_us=12_000), snapshot="newest"),
+    ),
     state_backend="lsm",
     memtable_entries=1,
     compaction_files=2,

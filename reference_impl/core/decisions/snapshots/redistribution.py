@@ -49,9 +49,8 @@ class Redistribution(Part):
 
     def entries(self, entries: Mapping[int, list[AnyItem]], share: Share) -> list[AnyItem]:
         """The share of keyed state, given by key group: that of the groups that the subtask owns."""
-        groups = range(share.key_groups)
-        owned = [group for group in groups if owner(group, share.key_groups, share.parallelism) == share.subtask]
-        return [entry for group in owned for entry in entries.get(group, ())]
+        owned = [group for group in entries if owner(group, share.key_groups, share.parallelism) == share.subtask]
+        return [entry for group in sorted(owned) for entry in entries[group]]
 
     def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
         """The share of the splits' positions: those of the splits that the subtask reads."""

@@ -60,6 +60,16 @@ def test_a_drawn_job_leaves_the_same_both_ways(drawn: Scenario) -> None:
     assert all(task.keys_held <= 1 for task in batch.tasks)
 
 
+def test_of_several_jobs_the_first_is_compared() -> None:
+    whole = job(Count())
+    (node,) = whole.workload.nodes
+    workload = msgspec.structs.replace(whole.workload, nodes=(msgspec.structs.replace(node, later=True),))
+    first = as_bounded(msgspec.structs.replace(whole, workload=workload))
+    assert first.workload.nodes == ()
+    assert set(first.topology.parallelism) == {"in", "sink"}
+    assert isinstance(equal(first), Holds)
+
+
 def test_most_drawn_jobs_can_be_compared() -> None:
     draw = strategies.scenario_of(strategies.Drawing(max_records=60))
     found = [equal(as_bounded(draw(3, index))) for index in range(60)]

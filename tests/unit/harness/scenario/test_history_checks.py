@@ -268,6 +268,23 @@ def test_what_the_tasks_report_otherwise_is_missing_in_the_journal(event: str, f
     assert re.search(complaint, refusal(scenario, dropped(raw, event, field)))
 
 
+def test_a_job_runs_no_operator_that_was_removed_or_never_added() -> None:
+    scenario, raw = played("an-added-operator-that-finished")
+    assert refusal(scenario, raw) == ""
+    numbers = [at for at, entry in enumerate(raw["journal"]) if "added" in entry.get("upgrade", {})]
+    number, (name,) = numbers[0], raw["journal"][numbers[0]]["upgrade"]["added"]
+    silent = raw
+    for at in numbers:
+        silent = without(silent, ("journal", at, "upgrade", "added"))
+    complaint = rf"runs\[\d+\].task: no command adds {name} to job \d, or it was removed"
+    assert re.search(complaint, refusal(scenario, silent))
+    for wrong in ("source", "sink", "nobody"):
+        changed = copy.deepcopy(raw)
+        changed["journal"][number]["upgrade"]["removed"] = [wrong]
+        wrongly = f"journal[{number}].upgrade: '{wrong}' is no node that can be added or removed"
+        assert wrongly in refusal(scenario, changed)
+
+
 def test_a_savepoint_that_succeeded_made_a_checkpoint() -> None:
     scenario, raw = played("a-savepoint-beside-a-drain")
     assert "checkpoint is missing: the" in refusal(scenario, dropped(raw, "command-returned", "checkpoint"))
