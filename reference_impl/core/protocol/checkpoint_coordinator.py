@@ -29,13 +29,13 @@ from ..vocabulary.causes import (
 )
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.ends import JobEnd
-from ..vocabulary.events import CompletedCheckpoint, RecordStored, StoreFailed
+from ..vocabulary.events import RecordStored, StoreFailed
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Ack, Complete, Decline
 from ..vocabulary.stages import Stage
 from ..vocabulary.timeouts import CheckpointInterval, CheckpointTimeout, MinimumPause
 from .attempts import Attempts
-from .checkpoints import Checkpoints, Pending, UnderWay
+from .checkpoints import Checkpoints, CompletedCheckpoints, FinishedTasks, Pending, UnderWay
 
 
 class Life(Protocol):
@@ -66,23 +66,6 @@ class DurableRecord(Protocol):
         ...
 
 
-class Completed(Protocol):
-    """The complete checkpoints of the job."""
-
-    @property
-    def latest(self) -> CompletedCheckpoint | None: ...
-
-    @property
-    def oldest(self) -> CheckpointId | None:
-        """The oldest one whose input the sources' logs have to keep, pending ones included (ABS-15)."""
-        ...
-
-    @property
-    def logs_from(self) -> CheckpointId | None:
-        """The oldest one whose in-flight data may be needed (UNA-2)."""
-        ...
-
-
 class Failures(Protocol):
     """How many checkpoints have failed in a row (ABS-3)."""
 
@@ -93,7 +76,7 @@ class Failures(Protocol):
         ...
 
 
-class InputEnds(Protocol):
+class InputEnds(FinishedTasks, Protocol):
     """Which tasks have come to the end of their input (FIN-1)."""
 
     @property
@@ -101,9 +84,6 @@ class InputEnds(Protocol):
 
     @property
     def some_input_has_ended(self) -> bool: ...
-
-    @property
-    def finished(self) -> tuple[TaskId, ...]: ...
 
 
 class FinishingTasks(Protocol):
@@ -136,7 +116,7 @@ class CheckpointCoordinator:
         attempts: Attempts,
         checkpoints: Checkpoints,
         under_way: UnderWay,
-        completed: Completed,
+        completed: CompletedCheckpoints,
         failures: Failures,
         ends: InputEnds,
         finishing: FinishingTasks,

@@ -147,6 +147,16 @@ class CompletedCheckpoints(Protocol):
     @property
     def latest(self) -> CompletedCheckpoint | None: ...
 
+    @property
+    def oldest(self) -> CheckpointId | None:
+        """The oldest one whose input the sources' logs have to keep, pending ones included (ABS-15)."""
+        ...
+
+    @property
+    def logs_from(self) -> CheckpointId | None:
+        """The oldest one whose in-flight data may be needed (UNA-2)."""
+        ...
+
     def add(self, snapshot: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         """One more is complete.  Those that it subsumes are returned."""
         ...
