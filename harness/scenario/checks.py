@@ -293,6 +293,12 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         )
     if engine.guarantee == "at-most-once" and engine.sink != "plain":
         yield "engine.guarantee at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink"
+    bounded = [source.bounded for source in scenario.workload.inputs]
+    if not engine.checkpoints_after_finish and any(bounded) and not all(bounded):
+        yield (
+            "engine.checkpoints_after_finish false needs inputs that are all bounded, or all unbounded: behind the end "
+            "of one no checkpoint is taken, and the others never end"
+        )
     if engine.finishing == "one-by-one" and not engine.checkpoints_after_finish:
         yield "engine.finishing one-by-one needs checkpoints after some input has ended: each task waits for one"
     if engine.savepoints != "snapshots" and engine.failover != "full":

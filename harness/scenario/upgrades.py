@@ -161,6 +161,7 @@ def _change_problems(scenario: Scenario) -> Iterator[str]:
             yield f"nodes can be added and removed only where no input has event time, and {source.name} has it"
     if problems(workload, topology):
         return
+    yield from _inserted_before_absent(scenario)
     can_change = changeable(scenario)
     for job, absent in enumerate(absent_of(scenario), 1):
         fixed = [name for name in absent if name not in can_change]
@@ -169,6 +170,14 @@ def _change_problems(scenario: Scenario) -> Iterator[str]:
         if not fixed:
             wrong = problems(without(workload, absent), laid_without(topology, absent))
             yield from (f"without {', '.join(absent)}, as job {job} is: {problem}" for problem in wrong)
+
+
+def _inserted_before_absent(scenario: Scenario) -> Iterator[str]:
+    resumes = [command for command in scenario.commands if isinstance(command, Resume)]
+    for job, (resume, absent) in enumerate(zip(resumes, absent_of(scenario)[1:], strict=True), 2):
+        for name, behind in resume.inserted.items():
+            if behind in absent:
+                yield f"{name} is to be inserted before {behind!r}, which job {job} does not have"
 
 
 def _problems(scenario: Scenario, upgrade: Upgrade, owners: Mapping[str, str]) -> Iterator[str]:

@@ -84,8 +84,8 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     """Unknown when the store aborted the sealed transactions of all lost rows, and the job ended with this reason.
 
     No engine can survive that.  A failed task may also have given the reason, if the job was then cancelled or failed
-    for another one.  Nobody has to give it if the transactions expired and the job failed without having gone on: the
-    task may have been lost before it got the store's answer.
+    for another one.  Nobody has to give it if the transactions expired and the job failed, or was cancelled, without
+    having gone on: the task may have been lost before it got the store's answer.
     """
     ended = case.ended
     if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):
@@ -93,9 +93,9 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     causes = [ended.why, *(entry.why for entry in case.history.journal if isinstance(entry, TaskFailed))]
     why = next((one.sentence for one in causes if one.is_lost_transaction), None)
     gone = [one for one in case.history.transactions if one.prepared and one.aborted]
-    if why is None and ended.status == "failed":
+    if why is None:
         gone = [one for one in gone if _expired_at_the_end(case, one)]
-        why = ended.reason
+        why = ended.reason or ended.status
     given_up = {row for one in gone for row in one.rows}
     if why is not None and all(row in given_up for row in lost):
         return Unknown(reason="assumption broken", detail=f"the job ended and gave its reason: {why}")

@@ -32,7 +32,6 @@ import msgspec
 
 from ..model.history import Mark, StoredState, TaskRun
 from ..model.workload import (
-    COPY_BITS,
     SINK,
     Batch,
     FlatMap,
@@ -94,7 +93,6 @@ class RunReplay(msgspec.Struct, kw_only=True):
         self.by_origin.setdefault(origin, []).append(row)
 
 
-_COPIES = (1 << COPY_BITS) - 1
 _Held = TypeVar("_Held")
 
 
@@ -266,7 +264,7 @@ class Replay:
             replayed.taken.append(row)
             if row is not None:
                 for copy, out in enumerate(worker.take(row, senders[channel].side)):
-                    replayed.emit(index + 1, origin & ~_COPIES | copy if copying else origin, out)
+                    replayed.emit(index + 1, origin + copy if copying else origin, out)
         for mark in marks:
             replayed.states[mark.checkpoint] = worker.entries()
 

@@ -232,14 +232,15 @@ class World:
         """
         retained = sorted(self.retained_now(), key=lambda one: one.checkpoint)
         files = self.files.files
-        return [self._copied(retained[: number + 1], files, written) for number in range(len(retained))]
+        claims = self._submission.claims
+        return [self._copied(retained[: number + 1], files, claims, written) for number in range(len(retained))]
 
     def copies_for_users(self, written: Callable[[CheckpointId], Sequence[bool]], *, forgets: bool) -> list[Copied]:
-        """The same for each snapshot that a user has had copied or moved, from the user's own files alone.  If the
-        sources' logs `forget`, only for those that are retained as well."""
+        """The same for each snapshot that a user has had copied or moved, from the user's own files alone, which no job
+        has claimed.  If the sources' logs `forget`, only for those that are retained as well."""
         still = [one.checkpoint for one in self.retained_now()]
         return [
-            self._copied([one], self.files.copies, written)
+            self._copied([one], self.files.copies, {}, written)
             for one in self.files.copied()
             if one.checkpoint in still or not forgets
         ]
@@ -248,6 +249,7 @@ class World:
         self,
         retained: Sequence[CompletedCheckpoint],
         files: dict[Handle, bytes],
+        claims: Claims,
         written: Callable[[CheckpointId], Sequence[bool]],
     ) -> Copied:
         return copied(
@@ -258,7 +260,7 @@ class World:
             files=files,
             trimmed=self.jobs.trimmed,
             external=self.external,
-            claims=self._submission.claims,
+            claims=claims,
             logs=self.channel_logs,
             written=written(retained[-1].checkpoint),
         )

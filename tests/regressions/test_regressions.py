@@ -76,6 +76,14 @@ def test_a_job_whose_timeout_is_too_short_for_its_load_is_accused_of_nothing() -
     assert "8 restarts are used up" in progress.detail
 
 
+def test_a_job_that_is_cancelled_while_its_transactions_expire_is_accused_of_nothing() -> None:
+    result = result_of("expired/cancelled-as-its-transaction-expires")
+    assert result.judgement.violated == {}
+    lost = result.judgement.verdicts["no-data-loss"]
+    assert isinstance(lost, Unknown)
+    assert lost.reason == "assumption broken"
+
+
 def test_an_older_checkpoint_completes_after_a_newer_one_was_given_up() -> None:
     history = result_of("counting-beside-an-abort").history
     assert [one.checkpoint for one in history.completed][:2] == [1, 3]

@@ -167,7 +167,7 @@ def _with_inserted(graph: JobGraph, inserted: Mapping[str, str]) -> JobGraph:
         onward = EdgeSpec(sender=name, partitioning=first.partitioning)
         specs[at] = msgspec.structs.replace(specs[at], inputs=(onward, *others))
         specs.insert(at, OperatorSpec(name=name, parallelism=wide, inputs=(straight,), build=builder(described.Map())))
-    return JobGraph(tuple(specs), graph.key_groups)
+    return JobGraph(tuple(specs), graph.key_groups, graph.mapping)
 
 
 def _with_committers(parallelism: Mapping[str, int], configured: Engine) -> dict[str, int]:

@@ -324,6 +324,12 @@ def test_a_change_that_cannot_be_is_reported_in_a_line(
     assert problem in list(problems_of(scenario))
 
 
+def test_nothing_is_inserted_before_a_node_that_the_job_lacks() -> None:
+    inserting = Resume(trigger=AtTime(at_us=5_000), inserted={"extra": "op1"})
+    scenario = scenario_of((Map(), Count()), STOP, inserting, later="op1")
+    assert "extra is to be inserted before 'op1', which job 2 does not have" in list(problems_of(scenario))
+
+
 def test_a_node_that_is_no_changeable_one_cannot_come_later() -> None:
     scenario = scenario_of((Map(), Count()), STOP, resume(), later="op1", two_phase=())
     assert list(problems_of(scenario)) == []
