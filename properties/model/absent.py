@@ -40,6 +40,8 @@ def laid_without(topology: Topology, absent: Collection[str]) -> Topology:
 
     Rows are distributed to the reader of such a node as they were from the node; on a forward edge, as they were to it.
     """
+    if not absent:
+        return topology
     edges = list(topology.edges)
     for name in topology.parallelism:
         if name not in absent:

@@ -55,9 +55,9 @@ def begun_unmapped(case: Case) -> Violated | None:
         lost = unmapped(case, start.job, start.restores) or _unannounced(case, start.job, start.restores)
         if lost:
             message = (
-                f"job {start.job} began with checkpoint {start.restores}, in which the states of {', '.join(lost)} are"
-                " held under other uids or as other types, or for operators that are gone or new; the mapping does not"
-                " move, convert, drop or begin them, or it is no savepoint"
+                f"job {start.job} began with checkpoint {start.restores}, which does not fit {', '.join(lost)}: in it"
+                " they have other uids or types of state, or the job lacks them, or they are new; and its user did not"
+                " say what becomes of the states, or it is no savepoint"
             )
             return _violated(case, "begun though it does not fit", message, start.restores, start.order)
     return None

@@ -12,21 +12,27 @@ ABS-1  trigger, position, barrier   checkpoint_coordinator.py: CheckpointCoordin
 ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
                                     input_task.py: InputTask._on_barrier, InputTask._snapshot_and_barrier
                                     ../extensions/operator_work.py: OperatorWork.snapshot (rows held back)
-ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.create
+ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.create, Checkpoints.trigger
+                                    (the timeout begins)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
+                                    CheckpointCoordinator.on_pause_over, CheckpointCoordinator.on_checkpoint_timeout,
                                     CheckpointCoordinator._after_abort
 ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
                                     Checkpoints._awaiting
                                     ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.acknowledged (one that
                                     comes late, or of an older attempt)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_stored,
-                                    CheckpointCoordinator._notify
+                                    CheckpointCoordinator._notify, CheckpointCoordinator.on_decline
 ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py: InputTask.current_snapshot
                                     source.py: SourceTask.unkeyed_state    checkpoints.py: Checkpoints._record_of
+                                    sink.py: TransactionalSink.describe
+                                    ../operators/windows.py, ../operators/timers.py
                                     ../decisions/snapshots/compatibility.py: refusal (a record that lacks a state)
+                                    task.py: Task._on_load_failed (a handle that points to nothing)
 ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, Failover.fail_over
                                     ../lifecycle/execution.py: Execution.start, Execution.deploy
                                     task.py: Task.restore    attempts.py: Attempts
+                                    source.py: SourceTask.adopt (reads from the positions of the snapshot)
                                     sink.py: TransactionalSink.on_restored (fences former attempts)
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
                                     source.py: SourceTask._read, SourceTask.restore (at-most-once saves its
@@ -38,6 +44,20 @@ ABS-8  asynchronous snapshots       task.py: Task.persist_when_complete, Task.pe
                                     input_task.py: InputTask.current_snapshot    ../decisions/tasks.py: Copying
 ABS-11 two-phase commit             sink.py: TransactionalSink
 
+One checkpoint, from its trigger to the commit ("driver": an effect is carried out, and its answer comes as an event):
+
+trigger         CheckpointCoordinator.on_interval_over, create_checkpoint; driver: its id is durable;
+                trigger_checkpoint, Checkpoints.trigger; driver: a message to each source
+source          SourceTask.on_trigger, _snapshot_and_barrier, Task.take_snapshot, Task.persist, Task.barrier
+alignment       InputTask._on_barrier, signal, Alignment.step, TABLE, Alignment.first_barrier, Alignment.next_barrier
+snapshot        InputTask._snapshot_and_barrier, then as at a source; in a sink TransactionalSink.snapshot before it
+acknowledgement Task.persist; driver: the snapshot is durable, a message to the coordinator;
+                CheckpointCoordinator.on_ack, Checkpoints.acknowledge; with the last one Checkpoints._store_record
+completion      driver: the record is durable; CheckpointCoordinator.on_stored, Checkpoints.stored
+notification    CheckpointCoordinator._notify; driver: a message to each task; SourceTask.on_complete,
+                InputTask.on_complete
+commit          TransactionalSink.on_complete, _commit; driver: the store's answer; TransactionalSink.on_answered
+
 Chandy and Lamport's general algorithm, on any graph, is chandy_lamport.py; nothing of the engine uses it.
 
 A machine takes one event and returns effects.  A driver (`driver.runner`, `driver.coordination`) carries them out.  It
@@ -45,6 +65,8 @@ owes the machines this: channels are first in, first out and bounded; elements o
 and come before later ones; a message reaches only the attempt that it names (`driver.control`); what an effect orders
 behind something durable happens behind it.
 
-`parts` are the decisions that a planted defect may replace (`decisions`).  Some branches, such as a step that is put
-off, are taken only with a defect.
+`parts` are the decisions that a planted defect may replace.  What the correct engine decides stands in `decisions`, and
+in a comment where the decision is asked for.  Some branches, such as a step that is put off, are taken only with a
+defect.  What the papers do not have (unaligned checkpoints, regions, finished tasks, savepoints and their life) stands
+in `extensions` and `lifecycle`.
 """

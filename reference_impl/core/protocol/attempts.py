@@ -17,7 +17,11 @@ from ..vocabulary.messages import ToTask
 
 
 class Attempts:
-    """The numbers of one job's tasks.  Tasks that a partial failover did not restart keep an older one."""
+    """The attempt numbers of one job's tasks.  Tasks that a partial failover did not restart keep an older one.
+
+    If attempt 3 starts all tasks and task B is then restarted alone, B has number 4.  It runs in attempt 4 with the
+    others, which keep number 3: `newest` is 4, and `whole` is 3.
+    """
 
     def __init__(self, latest: AttemptId, *, channels_stay: bool) -> None:
         """`latest` is the number of the latest attempt so far.  `channels_stay`: a task that restarts alone gets the
@@ -47,6 +51,7 @@ class Attempts:
         return self._whole
 
     def of(self, task: TaskId) -> AttemptId:
+        """The attempt number of a task now."""
         return self._older.get(task, self.newest)
 
     def within(self, attempt: AttemptId, task: TaskId) -> AttemptId:

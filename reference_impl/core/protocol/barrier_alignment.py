@@ -14,7 +14,8 @@ task must still send a cancel barrier for each, or the tasks downstream would wa
 for ever.
 
 At-least-once blocks no channel (ABS-7).  `Counting` only counts barriers, for several
-checkpoints at a time, and records overtake each other around the cut.
+checkpoints at a time.  Records behind barrier n of a fast channel are processed before the snapshot, so a restore
+repeats them.
 
 Unaligned (FLIP-76): the task takes its snapshot at the first barrier that overtakes,
 and does not wait for the other channels.  What these deliver before their barrier is
@@ -53,7 +54,6 @@ class Flowing(msgspec.Struct, frozen=True):
 class Aligning(msgspec.Struct, frozen=True):
     """`arrived` have delivered the barrier of `checkpoint`, the others have not."""
 
-    last: CheckpointId
     checkpoint: CheckpointId
     arrived: Channels
     aborted: tuple[CheckpointId, ...] = ()
@@ -66,7 +66,7 @@ class Counting(msgspec.Struct, frozen=True):
     pending: tuple[tuple[CheckpointId, Channels], ...] = ()
     aborted: tuple[CheckpointId, ...] = ()
     given_up: tuple[CheckpointId, ...] = ()
-    """higher than `last`; older pending checkpoints can still complete"""
+    """they were given up here and are newer than `last`; checkpoints between, which are pending, can still complete"""
 
 
 State = Flowing | Aligning | Counting
@@ -201,7 +201,7 @@ class Alignment(Part):
         """The checkpoint was begun or given up here: late signals of it change nothing."""
         if type(state) is Counting and checkpoint in state.given_up:
             return True
-        begun = state.checkpoint if type(state) is Aligning else state.last
+        begun = state.checkpoint if isinstance(state, Aligning) else state.last
         return checkpoint <= begun
 
     def skip(self, checkpoint: CheckpointId) -> list[Action]:
@@ -220,7 +220,7 @@ class Alignment(Part):
         checkpoint = signal.checkpoint
         if inputs == 1:
             return Flowing(checkpoint, _after(state.aborted, checkpoint)), [TakeSnapshot(checkpoint)]
-        aligning = Aligning(state.last, checkpoint, (signal.channel,), state.aborted)
+        aligning = Aligning(checkpoint, (signal.channel,), state.aborted)
         return aligning, [BlockChannel(signal.channel)]
 
     def next_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:

@@ -29,13 +29,13 @@ from ..vocabulary.causes import (
 )
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.ends import JobEnd
-from ..vocabulary.events import CompletedCheckpoint, RecordStored, StoreFailed
+from ..vocabulary.events import RecordStored, StoreFailed
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Ack, Complete, Decline
 from ..vocabulary.stages import Stage
 from ..vocabulary.timeouts import CheckpointInterval, CheckpointTimeout, MinimumPause
 from .attempts import Attempts
-from .checkpoints import Checkpoints, Pending, UnderWay
+from .checkpoints import Checkpoints, CompletedCheckpoints, FinishedTasks, Pending, UnderWay
 
 
 class Life(Protocol):
@@ -61,24 +61,8 @@ class DurableRecord(Protocol):
         ...
 
     def save_before_completion(self, effects: list[Effect]) -> list[Effect]:
-        """These effects complete a checkpoint, or do nothing of that kind."""
-        ...
-
-
-class Completed(Protocol):
-    """The complete checkpoints of the job."""
-
-    @property
-    def latest(self) -> CompletedCheckpoint | None: ...
-
-    @property
-    def oldest(self) -> CheckpointId | None:
-        """The oldest one whose input the sources' logs have to keep, pending ones included (ABS-15)."""
-        ...
-
-    @property
-    def logs_from(self) -> CheckpointId | None:
-        """The oldest one whose in-flight data may be needed (UNA-2)."""
+        """Before the first checkpoint is stored in the coordinator's memory, the job's record says durably that there
+        was one: a later coordinator must know that it is lost (ABS-14).  Else the effects are returned as they are."""
         ...
 
 
@@ -92,7 +76,7 @@ class Failures(Protocol):
         ...
 
 
-class InputEnds(Protocol):
+class InputEnds(FinishedTasks, Protocol):
     """Which tasks have come to the end of their input (FIN-1)."""
 
     @property
@@ -100,9 +84,6 @@ class InputEnds(Protocol):
 
     @property
     def some_input_has_ended(self) -> bool: ...
-
-    @property
-    def finished(self) -> tuple[TaskId, ...]: ...
 
 
 class FinishingTasks(Protocol):
@@ -135,7 +116,7 @@ class CheckpointCoordinator:
         attempts: Attempts,
         checkpoints: Checkpoints,
         under_way: UnderWay,
-        completed: Completed,
+        completed: CompletedCheckpoints,
         failures: Failures,
         ends: InputEnds,
         finishing: FinishingTasks,
@@ -146,8 +127,9 @@ class CheckpointCoordinator:
         put_off: Callable[[CheckpointId], None] | None,
     ) -> None:
         """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `when_stored`: a record is not being
-        stored any more, for which a restart or the job's end may have waited.  `put_off`: somebody else triggers each
-        checkpoint, once it may (OPS-3); None: each is triggered at once."""
+        stored any more, for which a restart or the job's end may have waited.  `put_off`: takes over
+        to trigger a checkpoint once the enumerators of the sources are ready for it (OPS-3); None: each checkpoint is
+        triggered at once."""
         self._job = job
         self._tasks = tuple(tasks)
         self._config = config
@@ -247,7 +229,7 @@ class CheckpointCoordinator:
     def _notify(self, complete: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
         orders = self._finishing.order(complete)
-        news = Complete(
+        notification = Complete(
             job=self._job,
             attempt=self._attempts.newest,
             checkpoint=complete.checkpoint,
@@ -256,7 +238,7 @@ class CheckpointCoordinator:
         )
         leaving = self._finishing.leaving
         going_on = [task for task in self._tasks if task not in leaving]
-        return [*(self._attempts.message_to(task, news) for task in going_on), *orders]
+        return [*(self._attempts.message_to(task, notification) for task in going_on), *orders]
 
     # -- a checkpoint is given up (ABS-4) ------------------------------------------------
 

@@ -147,6 +147,16 @@ class CompletedCheckpoints(Protocol):
     @property
     def latest(self) -> CompletedCheckpoint | None: ...
 
+    @property
+    def oldest(self) -> CheckpointId | None:
+        """The oldest one whose input the sources' logs have to keep, pending ones included (ABS-15)."""
+        ...
+
+    @property
+    def logs_from(self) -> CheckpointId | None:
+        """The oldest one whose in-flight data may be needed (UNA-2)."""
+        ...
+
     def add(self, snapshot: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         """One more is complete.  Those that it subsumes are returned."""
         ...
@@ -300,16 +310,17 @@ class Checkpoints:
         return [self._attempts.message_to(task, order) for task in due_tasks]
 
     def go_on_without(self, task: TaskId, rests_on: CheckpointId | None) -> list[Effect]:
-        """A task counts as finished, and all its work is covered by a checkpoint.  Newer pending checkpoints go on
-        without the task.  An older one (a savepoint) still needs the task's part."""
+        """A task counts as finished: the complete checkpoint `rests_on` covers all its work (None: it never had any).
+        Newer pending checkpoints go on without the task.  An older one (a savepoint) still needs the task's part."""
         newer = [one for one in self._under_way.pending.values() if rests_on is None or one.checkpoint > rests_on]
         return [effect for pending in newer for effect in self._go_on_without(pending, task)]
 
     def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:
         """Count a task that has finished as finished in a pending checkpoint, and drop its acknowledgement.
 
-        A task downstream of it may finish too, without any acknowledgement.  So a snapshot that had the sender as
-        running would have the receiver as finished.
+        If the acknowledgement were kept, the snapshot would have this task as running.  A task that it sends to may
+        finish too, without an acknowledgement, and the snapshot would have that one as finished behind a sender that
+        runs (FIN-8).
         """
         if task not in self._parts.finishing.still_expected(pending.expected, task):
             handle = pending.excuse(task)
@@ -336,20 +347,20 @@ class Checkpoints:
             return None
         if self._attempts.within(pending.attempt, ack.task) != ack.attempt:
             return None
-        return pending if self._parts.completion.counts(ack, pending) else None
+        return pending if self._parts.completion.counts(ack, pending) else None  # unless its task has finished since
 
     def _store_if_all_acknowledged(self, pending: Pending) -> list[Effect]:
         if not pending.is_acknowledged_by_all:
             return []
         all_pending = self._under_way.pending
         acknowledged = {checkpoint: one.is_acknowledged_by_all for checkpoint, one in all_pending.items()}
-        ready = self._parts.completion.completes(acknowledged)
+        ready = self._parts.completion.completes(acknowledged)  # each that all tasks have acknowledged
         return [effect for checkpoint in ready for effect in self._store_record(all_pending[checkpoint])]
 
     def _store_record(self, pending: Pending) -> list[Effect]:
         """Every task has acknowledged: write the record.  The checkpoint is complete once that is durable (ABS-4)."""
         under_way = self._under_way
-        remaining = self._parts.completion.still_pending(tuple(under_way.pending), pending.checkpoint)
+        remaining = self._parts.completion.still_pending(tuple(under_way.pending), pending.checkpoint)  # all others
         under_way.pending = {checkpoint: under_way.pending[checkpoint] for checkpoint in remaining}
         record = self._record_of(pending)
         under_way.storing = (*under_way.storing, BeingStored(pending, record))

@@ -194,7 +194,7 @@ class TransactionalSink:
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Request that the transaction be sealed.  The snapshot is written once the store has answered."""
         effects: list[Effect] = [SnapshotTaken(checkpoint)]
-        for step in self.task.parts.pre_committing.steps():
+        for step in self.task.parts.pre_committing.steps():  # flush, seal, begin the next one
             if isinstance(step, Postponed):
                 effects.append(Mail((step.steps, checkpoint)))
             else:
@@ -219,7 +219,8 @@ class TransactionalSink:
     # -- commit --------------------------------------------------------------------
 
     def on_complete(self, checkpoint: CheckpointId) -> list[Effect]:
-        return self._commit(self.task.parts.committing.due(self.sealed, checkpoint))
+        due = self.task.parts.committing.due(self.sealed, checkpoint)  # those sealed for it or for an earlier one
+        return self._commit(due)
 
     def _commit(self, sealed: Sequence[Sealed]) -> list[Effect]:
         """Request the commit of transactions for which it is not requested already."""

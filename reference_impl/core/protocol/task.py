@@ -447,7 +447,7 @@ class Task(ABC):
         )
         if self.config.memory:
             return [Ship(snapshot, synchronous, ack)]
-        until = self.parts.storing.acknowledged_after()
+        until = self.parts.storing.acknowledged_after()  # the write has to be durable
         return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),), filed, until)]
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:

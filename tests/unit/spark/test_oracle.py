@@ -231,7 +231,7 @@ def test_tables_of_one_partition_are_joined_and_counted_without_an_exchange(spar
     kept = spark.conf.get(length)
     spark.conf.set(length, 10_000)
     plan = joined._jdf.queryExecution().executedPlan().treeString()
-    spark.conf.set(length, kept)
+    spark.conf.set(length, str(kept))
     assert "SortMergeJoin" in plan
     assert "Exchange" not in plan
 

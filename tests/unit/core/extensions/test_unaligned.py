@@ -41,7 +41,7 @@ ONE, TWO = CheckpointId(1), CheckpointId(2)
 A, B, C = (row(number, 10 * number, origin=number) for number in (1, 2, 3))
 NATIVE = Format("native")
 FLOWING = Flowing(CheckpointId(0))
-ALIGNING = Aligning(CheckpointId(0), ONE, (0,))
+ALIGNING = Aligning(ONE, (0,))
 
 
 class Task(InputTask):
@@ -117,7 +117,7 @@ def test_when_the_timeout_is_over_amid_its_alignment_the_tasks_own_barrier_overt
 
 def test_a_timeout_of_an_alignment_that_is_over_changes_nothing(task: Task) -> None:
     unaligned = way()
-    for alignment in (FLOWING, Aligning(ONE, TWO, (0,))):
+    for alignment in (FLOWING, Aligning(TWO, (0,))):
         unaligned.on_barrier(Barrier(ONE, 300), 0, task)
         task.alignment = alignment
         unaligned.step(TimerFired(AlignmentTimeout(ONE)), task)
