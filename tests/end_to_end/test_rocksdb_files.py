@@ -68,7 +68,8 @@ def test_the_files_of_a_snapshot_are_those_of_rocksdb(
 ) -> None:
     """A new attempt restores them, increments share them, and the tool reads them without RocksDB."""
     kept = tmp_path / "kept"
-    found = ran(processes, kept, CRASH, snapshot_format=snapshot_format, retained_checkpoints=4)
+    few_merges = {"compaction_files": 20, "retained_checkpoints": 4}
+    found = ran(processes, kept, CRASH, snapshot_format=snapshot_format, **few_merges)
     files = files_of_rocksdb(kept)
     named = [name for names in files.values() for name in names]
     assert named
