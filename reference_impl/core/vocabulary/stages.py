@@ -110,7 +110,8 @@ class CoveredUpTo(msgspec.Struct, frozen=True):
 
 
 class MayBeCovered(msgspec.Struct, frozen=True):
-    """The newest complete checkpoint is not known: nothing that is sealed may be aborted."""
+    """The newest complete checkpoint is not known, or another job may restore it: nothing that is sealed may be
+    aborted."""
 
 
 Covered = NothingCovered | CoveredUpTo | MayBeCovered
