@@ -50,8 +50,9 @@ def check(case: Case) -> Verdict:
     if unexplained is not None:
         return unexplained
     ended = case.ended
-    if ended is not None and ended.status == "failed":
-        return Unknown(reason="assumption broken", detail=f"the job failed and gave its reason: {ended.reason}")
+    failed = ended if ended is not None and ended.status == "failed" else _lost_before_it_began(case)
+    if failed is not None:
+        return Unknown(reason="assumption broken", detail=f"the job failed and gave its reason: {failed.reason}")
     if ended is None and not case.history.quiet:
         return _restless(case)
     unmet = case.commands.outstanding() or _transaction_outstanding(case) or _input_outstanding(case)
@@ -166,6 +167,14 @@ def _state_destroyed(case: Case, ended: JobEnded) -> bool:
         return True
     unreadable = any(isinstance(entry, FaultFired) and entry.kind == "fail-read" for entry in lived)
     return unreadable and any(checkpoint in case.lineages.completed for checkpoint in ended.why.unreadable)
+
+
+def _lost_before_it_began(case: Case) -> JobEnded | None:
+    """The end of the last job, if it failed without an attempt, as what it was to begin from was destroyed."""
+    last = case.commands.ends[-1] if case.commands.ends else None
+    if last is None or last.status != "failed" or not _state_destroyed(case, last):
+        return None
+    return last if all(one.job < last.job for one in case.lineages.starts.values()) else None
 
 
 def _restless(case: Case) -> Verdict:

@@ -275,15 +275,13 @@ class CoordinatorProcessWorld(ProcessWorld):
     # -- jobs ------------------------------------------------------------------------------
 
     def _submit(self, order: Submit) -> None:
-        self._start(order, self._retained if order.recall else order.initial, None)
+        self._start(order, None)
 
     def _take_over(self, order: TakeOver) -> None:
         self.observer.saw(o.CoordinatorChanged(True, None))
-        self._start(order, order.initial, self.jobs.load(order.job))
+        self._start(order, self.jobs.load(order.job))
 
-    def _start(
-        self, order: Submit | TakeOver, initial: tuple[CompletedCheckpoint, ...], record: JobRecord | None
-    ) -> None:
+    def _start(self, order: Submit | TakeOver, record: JobRecord | None) -> None:
         if self.runner_now is not None:
             self.runner_now.alive = False  # from here on timers and answers of a former job have no effect in this one
         self.job_number = order.job
@@ -294,7 +292,8 @@ class CoordinatorProcessWorld(ProcessWorld):
             self.parts,
             first_attempt=order.attempt,
             first_checkpoint=CheckpointId(order.checkpoint),
-            initial=initial,
+            initial=self._retained if order.recall else order.initial,
+            had_snapshot=order.recall or bool(order.initial),
             named=order.named,
             claims=order.claims,
         )

@@ -63,7 +63,9 @@ class Submission(msgspec.Struct, frozen=True):
     first_attempt: AttemptId = AttemptId(1)
     first_checkpoint: CheckpointId = CheckpointId(1)
     initial: tuple[CompletedCheckpoint, ...] = ()
-    """the snapshots of the job that it resumes"""
+    """the snapshots of the job that it resumes, as far as they still exist"""
+    had_snapshot: bool = False
+    """that job had one"""
     named: CheckpointId | None = None
     """the one from which it begins; None: the newest"""
     claims: Claims = {}
@@ -190,6 +192,7 @@ class World:
             AttemptId(previous.attempt + 2) if previous else AttemptId(1),
             CheckpointId(previous.next_checkpoint + 8) if previous else CheckpointId(1),
             tuple(initial),
+            bool(initial),
             named,
             claims,
         )
@@ -214,6 +217,7 @@ class World:
             first_attempt=job.first_attempt,
             first_checkpoint=job.first_checkpoint,
             initial=job.initial,
+            had_snapshot=job.had_snapshot,
             named=job.named,
             claims=job.claims,
         )
@@ -430,6 +434,8 @@ class World:
         if coordinator is None or not coordinator.alive:
             return
         coordinator.alive = False
+        if self.settings.memory:  # the snapshots die with it, also those of the job that this one resumes
+            self._submission = msgspec.structs.replace(self._submission, initial=())
         self.observer.saw(o.CoordinatorChanged(False, fault, reason))
         for command in list(self._commands):
             del self._commands[command]

@@ -11,7 +11,7 @@ from cutproof.harness.reference_engine.subjects.processes import ProcessesSubjec
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.subject.run import Result, run
-from cutproof.properties.model.history import CheckpointAborted, CoordinatorUp, FaultFired
+from cutproof.properties.model.history import AttemptStarted, CheckpointAborted, CoordinatorUp, FaultFired, JobEnded
 from cutproof.properties.model.verdict import Holds, Unknown
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.spark.unasked import RETYPED, nothing_asked
@@ -55,6 +55,20 @@ def test_a_job_that_fails_for_lack_of_its_snapshots_is_accused_of_nothing(name: 
     progress = result.judgement.verdicts["progress"]
     assert isinstance(progress, Unknown)
     assert "were in the memory of the coordinator that died" in progress.detail
+
+
+def test_a_resumed_job_fails_on_processes_too_if_its_snapshots_died_before_it_began(
+    processes: ProcessesSubject,
+) -> None:
+    """It began from nothing there, and committed rows again."""
+    result = run(processes, read_scenario(HERE / "failed" / "resumed-as-its-snapshots-died-in-memory.json"))
+    assert result.history.unapplied == []
+    assert result.judgement.violated == {}
+    assert [(one.job, one.status) for one in result.history.journal if isinstance(one, JobEnded)] == [
+        (1, "stopped"),
+        (2, "failed"),
+    ]
+    assert not any(isinstance(one, AttemptStarted) and one.job == 2 for one in result.history.journal)
 
 
 def test_a_job_that_fails_on_an_abandoned_snapshot_is_accused_of_nothing() -> None:

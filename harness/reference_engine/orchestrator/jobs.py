@@ -23,6 +23,9 @@ from .processes import Member
 
 PAUSE_US = 1_000
 
+Submission = tuple[AttemptId, int, tuple[CompletedCheckpoint, ...], bool, CheckpointId | None]
+"""How a job was submitted, as in `Submit`: its first attempt and checkpoint, and the snapshots with which it begins."""
+
 
 class Jobs:
     """Submits the jobs of a run.  `coordinator()` is the process that receives them."""
@@ -41,7 +44,7 @@ class Jobs:
         self._files = DiskFiles(context.config.store)
         self._logs = DiskLogs(context.config.store, whole_files=False)
         self._records = DiskJobs(context.config.store)
-        self._submission: tuple[int, int, tuple[CompletedCheckpoint, ...], CheckpointId | None] = (1, 1, (), None)
+        self._submission: Submission = (AttemptId(1), 1, (), False, None)
         self._claims: dict[CheckpointId, bool] = begins.past.claims if begins is not None else {}
         self._answers: dict[int, int | None] = {}
         self._retained: tuple[int, ...] = ()
@@ -81,37 +84,15 @@ class Jobs:
         self.number += 1
         self.is_over = False
         attempt, checkpoint = (previous.attempt + 2, previous.next_checkpoint + 8) if previous else (1, 1)
-        self._submission = (attempt, checkpoint, initial, named)
+        self._submission = (AttemptId(attempt), checkpoint, initial, recall, named)
         member = self._coordinator()
         if member is not None:
-            member.send(
-                Submit(
-                    self._context.clock.tick(),
-                    self.number,
-                    AttemptId(attempt),
-                    checkpoint,
-                    initial,
-                    recall,
-                    named,
-                    dict(self._claims),
-                )
-            )
+            member.send(Submit(self._context.clock.tick(), self.number, *self._submission, dict(self._claims)))
 
     def take_over(self, member: Member) -> None:
         """Have a new coordinator take over the current job, if there is one."""
         if not self.is_over:
-            attempt, checkpoint, initial, named = self._submission
-            member.send(
-                TakeOver(
-                    self._context.clock.tick(),
-                    self.number,
-                    AttemptId(attempt),
-                    checkpoint,
-                    initial,
-                    named,
-                    dict(self._claims),
-                )
-            )
+            member.send(TakeOver(self._context.clock.tick(), self.number, *self._submission, dict(self._claims)))
 
     def returned(self, frame: Returned) -> None:
         """A command was answered."""
@@ -147,7 +128,7 @@ class Jobs:
         if snapshot is not None and claimed is not None:
             self._claims[snapshot] = claimed
         journal.saw(resume_issued(number, command, other, claimed))
-        self.submit(initial, other if claimed is None else snapshot, recall=self._memory)
+        self.submit(initial, other if claimed is None else snapshot, recall=self._memory and bool(retained))
         journal.saw(o.command_returned(number, snapshot, None))
 
     def meant(self, snapshot: str) -> CheckpointId | None:
@@ -168,8 +149,8 @@ class Jobs:
 
     def record(self) -> JobRecord:
         """The durable record of the latest job, or what the first one will say."""
-        attempt, checkpoint, _, _ = self._submission
-        first = JobRecord(job=self.number, attempt=AttemptId(attempt), next_checkpoint=CheckpointId(checkpoint))
+        attempt, checkpoint, *_ = self._submission
+        first = JobRecord(job=self.number, attempt=attempt, next_checkpoint=CheckpointId(checkpoint))
         return self._records.load(self.number) or first
 
     def retained(self) -> list[int]:

@@ -103,9 +103,11 @@ class Coordinator:
     """The coordinator of one job; each object that it is composed of owns its part of the state.
 
     A job that resumes another one gets the other's snapshots (`initial`), and the numbers from which it counts on
-    (`first_attempt`, `first_checkpoint`).  A coordinator that finds a record of its own job ignores all three.  The
-    job begins from the `named` snapshot (None: the newest), and never restores a newer one of a former job.  `claims`:
-    which of the snapshots from which its user resumed this job and former ones are the engine's.
+    (`first_attempt`, `first_checkpoint`).  If the other one `had_snapshot` and `initial` is empty, its snapshots are
+    lost, and the job fails (ABS-14).  A coordinator that finds a record of its own job ignores all four.
+
+    The job begins from the `named` snapshot (None: the newest), and never restores a newer one of a former job.
+    `claims`: which of the snapshots from which its user resumed this job and former ones are the engine's.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class Coordinator:
         first_attempt: AttemptId = FIRST_ATTEMPT,
         first_checkpoint: CheckpointId = FIRST_CHECKPOINT,
         initial: Sequence[CompletedCheckpoint] = (),
+        had_snapshot: bool = False,
         named: CheckpointId | None = None,
         claims: Claims | None = None,
     ) -> None:
@@ -176,6 +179,7 @@ class Coordinator:
             checkpoints=self.checkpoints,
             under_way=self.under_way,
             completed=self.completed,
+            had_snapshot=had_snapshot,
         )
         commands = self._commands = Commands(self.under_way)
         cancellation = Cancellation(

@@ -63,6 +63,7 @@ class JobRecords:
         checkpoints: Checkpoints,
         under_way: UnderWay,
         completed: CompletedCheckpointStore,
+        had_snapshot: bool = False,
     ) -> None:
         self._job = job
         self._config = config
@@ -74,8 +75,8 @@ class JobRecords:
         """that a former coordinator decided to close the job, and why"""
         self._version = 0
         self._then: dict[int, Then] = {}
-        self.had_snapshot = False
-        """some checkpoint has completed or is about to (ABS-14)"""
+        self.had_snapshot = had_snapshot
+        """some checkpoint has completed or is about to, of this job or of the one that it resumes (ABS-14)"""
 
     def take_over(self, record: JobRecord) -> None:
         """Go on from the record of a former coordinator: nothing is numbered as it has numbered before."""

@@ -1,7 +1,9 @@
 """How a coordinator begins: it reads what is durable, and goes on from there (ABS-6).
 
-Without a record the job is new.  Else another coordinator led it before: its tasks are cancelled, the records of its
-complete snapshots are listed, and the job starts another attempt, unless it was already decided to close it.
+Without a record the job is new.  If it resumes another one whose snapshots were in the memory of a coordinator that
+died meanwhile, it fails (ABS-14).  With a record another coordinator led it before: its tasks are cancelled, the
+records of its complete snapshots are listed, and the job starts another attempt, unless it was already decided to
+close it.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ class TakeOver:
 
     def on_started(self, event: CoordinatorStarted) -> list[Effect]:
         if event.record is None:
+            if self._records.had_snapshot and not self._initial:
+                return self._closing.fail(SnapshotsLost())
             self._completed.take_over(self._initial)
             sweep = [self._cleaner.sweep()] if self._initial else []
             return [*sweep, *self._execution.start(Submitted())]

@@ -290,7 +290,8 @@ class Issue(Frame):
 class Submit(Frame):
     """To the coordinator: begin a job, with these snapshots to take over, and with these numbers as the first.
 
-    With `recall` it takes over the snapshots that the coordinator holds in its own memory.
+    With `recall` it takes over the snapshots that the coordinator holds in its own memory.  A coordinator that holds
+    none has replaced the one that held them: they are lost (ABS-14).
     """
 
     job: int
@@ -311,6 +312,7 @@ class TakeOver(Frame):
     attempt: AttemptId
     checkpoint: int
     initial: tuple[CompletedCheckpoint, ...]
+    recall: bool
     named: CheckpointId | None = None
     claims: dict[CheckpointId, bool] = msgspec.field(default_factory=dict)
     """as in `Claims`"""

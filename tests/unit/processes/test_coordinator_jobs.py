@@ -138,7 +138,7 @@ def test_one_that_takes_over_goes_on_from_what_is_durable(process: CoordinatorPr
         JobRecord(job=1, attempt=AttemptId(2), next_checkpoint=CheckpointId(6), had_snapshot=True)
     )
     node = FakeNode(process, attempt=2)
-    process.harness.send(f.TakeOver(now(), 1, AttemptId(1), 1, ()))
+    process.harness.send(f.TakeOver(now(), 1, AttemptId(1), 1, (), False))
     node.peer.expect(f.ForTask, task=TASKS[0], message=Cancel(job=1, attempt=AttemptId(2)))
     process.harness.expect(f.JobFacts, stage=StageName.DEPLOYING)
     process.answers()
@@ -150,11 +150,24 @@ def test_one_that_takes_over_goes_on_from_what_is_durable(process: CoordinatorPr
 
 def test_one_that_takes_over_where_nothing_was_written_starts_from_its_orders(process: CoordinatorProcess) -> None:
     node = FakeNode(process)
-    process.harness.send(f.TakeOver(now(), 1, AttemptId(9), 5, ()))
+    process.harness.send(f.TakeOver(now(), 1, AttemptId(9), 5, (), False))
     node.runs(9)
     working(process, 9)
     deployed = [message for message in node.messages if isinstance(message, Deploy)]
     assert [(message.attempt, message.checkpoint) for message in deployed] == [(9, None)] * len(TASKS)
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+def test_one_that_does_not_hold_the_snapshots_that_it_is_to_recall_fails_the_job(
+    process: CoordinatorProcess, taken_over: bool
+) -> None:
+    """Another coordinator held them in its memory, and it died before the job was resumed, or right after (ABS-14)."""
+    order = f.TakeOver if taken_over else f.Submit
+    process.harness.send(order(now(), 2, AttemptId(4), 9, (), True))
+    ended = process.harness.expect(f.Ended)
+    assert (ended.job, ended.status, ended.retained) == (2, Status.FAILED, ())
+    (written,) = process.entries(o.JobEnded)
+    assert written.reason == "its snapshots were in the memory of the coordinator that died (ABS-14)"
 
 
 # -- what is done to its messages ------------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, TearWrite
+from cutproof.faults.plan import AtPoint, AtTime, InPhase, KillCoordinator, KillTask, TearWrite
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Cancel, Resume, Scenario, StopWithSavepoint
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import CommandReturned, History, TaskFailed
+from cutproof.properties.model.verdict import Unknown
 from cutproof.reference_impl.core.decisions.parts import Parts
 from unit.simulated.worlds import attempts, ended, fired, job, journal, rows, run, shown, started
 
@@ -148,6 +149,36 @@ def test_a_job_that_was_being_cancelled_is_not_resumed_from_nothing_without_its_
     assert fired(history) == ["kill-coordinator"]
     assert ended(history) == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
     assert not judge(scenario.workload, scenario.topology, history).violated
+
+
+@pytest.mark.parametrize("after_us", [0, 250])
+def test_a_resumed_job_whose_coordinator_dies_at_once_does_not_begin_from_its_memory(after_us: int) -> None:
+    """The new job has no record yet, which would say that there was a snapshot."""
+    scenario = job(
+        snapshot_store="memory",
+        control_latency_us=600,
+        commands=(StopWithSavepoint(trigger=AtTime(at_us=6_000)), Resume(trigger=AtTime(at_us=5_000))),
+        faults=(KillCoordinator(trigger=InPhase(phase="recovering", after_us=after_us)),),
+    )
+    history = run(scenario)
+    assert fired(history) == ["kill-coordinator"]
+    assert attempts(history) == 1
+    assert ended(history) == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
+    judgement = judge(scenario.workload, scenario.topology, history)
+    assert not judgement.violated
+    assert isinstance(judgement.verdicts["progress"], Unknown), "the job that was resumed made none"
+
+
+def test_a_job_resumed_without_a_snapshot_starts_from_nothing_whoever_dies() -> None:
+    scenario = job(
+        snapshot_store="memory",
+        commands=(Cancel(trigger=AtTime(at_us=500)), Resume(trigger=AtTime(at_us=2_000))),
+        faults=(KillCoordinator(trigger=InPhase(phase="recovering")),),
+    )
+    history = run(scenario)
+    assert fired(history) == ["kill-coordinator"]
+    assert ended(history) == ("finished", "")
+    assert Counter(history.committed) == rows(scenario)
 
 
 def test_a_coordinator_that_dies_before_the_first_snapshot_loses_nothing() -> None:

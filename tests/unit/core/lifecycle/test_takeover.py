@@ -99,6 +99,17 @@ def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
     assert end(effects)[::2] == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
 
 
+def test_a_resumed_job_fails_if_its_snapshots_died_before_it_had_a_record() -> None:
+    """Neither it nor its successors start from nothing, and what may be promised is not aborted."""
+    job = CoordinatorRig(memory=True, coordinator={"first_attempt": 3, "first_checkpoint": 9, "had_snapshot": True})
+    (save,) = of(SaveJob, job.start())
+    assert (save.record.had_snapshot, save.record.closure) == (True, Closure(Status.FAILED, SnapshotsLost()))
+    job.saved()
+    assert of(Transact, job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 6),)))) == []
+    job, effects = took_over(memory=True, record=save.record)
+    assert of(SaveJob, effects)[0].record.closure == Closure(Status.FAILED, SnapshotsLost())
+
+
 def test_a_job_that_had_no_snapshot_yet_starts_from_nothing() -> None:
     job, _ = took_over(record=JobRecord(job=1, attempt=1, next_checkpoint=2, version=2))
     assert (AttemptStarted, None) in changes(job.saved())

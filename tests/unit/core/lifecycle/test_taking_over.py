@@ -65,6 +65,15 @@ def test_a_job_that_resumes_another_has_its_snapshots_and_sweeps_what_that_left(
     assert job.completed.all == (complete_snapshot(1), complete_snapshot(2))
 
 
+def test_a_job_that_resumes_another_fails_if_the_snapshots_are_gone() -> None:
+    job = Job()
+    job.records.had_snapshot = True
+    assert job.machine.on_started(CoordinatorStarted(None)) == [Told("closing.fail", (SnapshotsLost(),))]
+    job = Job(complete_snapshot(2))
+    job.records.had_snapshot = True
+    assert job.machine.on_started(CoordinatorStarted(None))[-1] == Told("execution.start", (Submitted(),))
+
+
 def test_with_a_record_the_tasks_are_cancelled_and_what_is_durable_is_listed() -> None:
     job, read = Job(complete_snapshot(1)), []
     job.records.take_over = read.append

@@ -75,6 +75,31 @@ def test_a_job_that_is_resumed_takes_its_snapshots_and_no_number_again(begin: Ca
     assert [entry.command for entry in run.entries(o.CommandIssued)] == [1]
 
 
+def test_the_coordinator_that_takes_over_is_told_that_the_snapshots_were_in_memory(begin: Callable[..., Run]) -> None:
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        yield from run.ends("stopped", 4)
+        yield from run.passes(1)
+        run.launcher.ends(run.coordinator, code=70)
+        yield from run.until(lambda: run.coordinator.received(f.TakeOver))
+        (order,) = run.coordinator.received(f.TakeOver)
+        assert (order.job, order.recall, order.initial) == (2, True, ())
+        yield from run.finishes(job=2)
+
+    begin(Resume(trigger=AtTime(at_us=0)), snapshot_store="memory").run(script)
+
+
+def test_without_a_snapshot_in_memory_nothing_is_recalled(begin: Callable[..., Run]) -> None:
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        yield from run.ends("cancelled")
+        yield from run.passes(1)
+        assert not run.coordinator.received(f.Submit)[1].recall
+        yield from run.finishes(job=2)
+
+    begin(Resume(trigger=AtTime(at_us=0)), snapshot_store="memory").run(script)
+
+
 def test_with_snapshots_in_memory_the_coordinator_is_asked_to_recall_them(begin: Callable[..., Run]) -> None:
     def script(run: Run) -> Script:
         yield from run.begins()
