@@ -204,6 +204,9 @@ def test_nothing_makes_whole_sums_of_hundredths() -> None:
     scenario, history = summed(STOP, resume(HUNDREDTHS), again, whole, resume(Upgrade(retyped=HUNDREDTHS.retyped)))
     assert violated(scenario, history) == []
     assert statuses(history) == ["stopped", "stopped", "failed", "finished"]
+    assert journal(JobEnded, history)[2].reason.endswith(
+        ": nothing converts op0 (hundredths-to-whole), so the job has to keep the type that the snapshot has"
+    )
 
 
 def test_every_retained_snapshot_is_forked_with_the_uids_of_its_job() -> None:
