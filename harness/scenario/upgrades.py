@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
@@ -136,16 +137,43 @@ def upgrade_problems(scenario: Scenario) -> Iterator[str]:
     """What is wrong with the upgrades of a scenario's resumes.
 
     An operator may have a uid again that it had.  A uid of another operator is never given: its states would be found
-    under the wrong one.
+    under the wrong one.  The uid of an inserted operator is its name.
     """
     if any(absent_of(scenario)):
         yield from _change_problems(scenario)
+    yield from _idle_changes(scenario)
     owners = {name: name for name in (*scenario.topology.parallelism, *COMMITTERS)}
     for index, command in enumerate(scenario.commands):
-        upgrade = upgrade_of(command)
+        if not isinstance(command, Resume):
+            continue
+        where, upgrade = f"command {index} (resume)", upgrade_of(command)
         if upgrade is not None:
-            yield from (f"command {index} (resume): {problem}" for problem in _problems(scenario, upgrade, owners))
+            yield from (f"{where}: {problem}" for problem in _problems(scenario, upgrade, owners))
             owners.update((uid, name) for name, uid in upgrade.renamed.items())
+        for name in command.inserted:
+            if owners.setdefault(name, name) != name:
+                yield f"{where}: a new operator cannot have the uid {name!r}, which is or was that of {owners[name]}"
+
+
+def _idle_changes(scenario: Scenario) -> Iterator[str]:
+    """The nodes that are added though they are there, or removed though they are not.
+
+    Behind a resume that is refused, the next one may say the same again: its job is the first that has the change.
+    """
+    before, can_change = [first_absent(scenario.workload)], changeable(scenario)
+    for index, command in enumerate(scenario.commands):
+        if not isinstance(command, Resume):
+            continue
+        now, where, upgrade = before[-1], f"command {index} (resume)", upgrade_of(command)
+        if upgrade is not None:
+            for name in upgrade.added:
+                if name in can_change and not any(name in absent for absent in before):
+                    yield f"{where}: upgrade.added: the job before has {name} already"
+            for name in upgrade.removed:
+                if all(name in absent for absent in before):
+                    yield f"{where}: upgrade.removed: the job before does not have {name}"
+            now = absent_after(now, upgrade)
+        before = [*before, now] if is_refused(command, scenario.workload) else [now]
 
 
 def _change_problems(scenario: Scenario) -> Iterator[str]:
@@ -201,6 +229,9 @@ def _problems(scenario: Scenario, upgrade: Upgrade, owners: Mapping[str, str]) -
             yield f"upgrade: {name!r} is no node that can be added or removed"
         elif name in upgrade.removed and name in upgrade.added:
             yield f"upgrade: {name} cannot be both added and removed"
+    for field in ("removed", "added", "begin_empty"):
+        names = Counter(getattr(upgrade, field))
+        yield from (f"upgrade.{field}: {name!r} is given twice" for name, times in names.items() if times > 1)
     known = {**owners, **given}
     for uid in upgrade.begin_empty:
         if known.get(uid) not in changeable(scenario):

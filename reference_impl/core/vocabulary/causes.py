@@ -14,6 +14,7 @@ import msgspec
 
 from .ends import Status
 from .ids import CheckpointId, TaskId
+from .upgrades import CONVERSIONS
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -498,9 +499,12 @@ def _operators_renamed(cause: OperatorsRenamed) -> str:
 
 
 def _states_retyped(cause: StatesRetyped) -> str:
-    converts = ", ".join(f"{uid}: {conversion}" for _, uid, conversion in cause.unread)
-    what = f"{_holds(cause)} states of {_names(cause)} that are of another type than the job's"
-    return f"{what}: its mapping needs the conversions {converts}"
+    known = CONVERSIONS.values()
+    needed = ", ".join(f"{uid}: {conversion}" for _, uid, conversion in cause.unread if conversion in known)
+    never = ", ".join(f"{uid} ({conversion})" for _, uid, conversion in cause.unread if conversion not in known)
+    advice = [f"its mapping needs the conversions {needed}"] if needed else []
+    advice += [f"nothing converts {never}, so the job has to keep the type that the snapshot has"] if never else []
+    return f"{_holds(cause)} states of {_names(cause)} that are of another type than the job's: {'; '.join(advice)}"
 
 
 _WORDS: dict[type, Callable[[Any], str]] = {

@@ -324,6 +324,53 @@ def test_a_change_that_cannot_be_is_reported_in_a_line(
     assert problem in list(problems_of(scenario))
 
 
+GIVES_BACK = Upgrade(added=("op1",), begin_empty=("op1",), allow_non_restored_state=True)
+
+
+@pytest.mark.parametrize(
+    ("commands", "later", "problem"),
+    [
+        ((STOP, resume(ADDED)), "", "command 1 (resume): upgrade.added: the job before has op1 already"),
+        ((STOP, resume(DROPPED)), "op1", "command 1 (resume): upgrade.removed: the job before does not have op1"),
+        (
+            (STOP, resume(DROPPED), AGAIN, resume(DROPPED)),
+            "",
+            "command 3 (resume): upgrade.removed: the job before does not have op1",
+        ),
+        (
+            (STOP, resume(DROPPED), AGAIN, resume(GIVES_BACK), resume(GIVES_BACK)),
+            "",
+            "command 4 (resume): upgrade.added: the job before has op1 already",
+        ),
+        (
+            (STOP, resume(Upgrade(removed=("op1", "op1"), allow_non_restored_state=True))),
+            "",
+            "command 1 (resume): upgrade.removed: 'op1' is given twice",
+        ),
+        (
+            (STOP, resume(Upgrade(added=("op1",), begin_empty=("op1", "op1")))),
+            "op1",
+            "command 1 (resume): upgrade.begin_empty: 'op1' is given twice",
+        ),
+    ],
+    ids=["there", "absent", "gone", "back already", "removed twice", "empty twice"],
+)
+def test_a_change_that_changes_nothing_is_reported_in_a_line(
+    commands: Sequence[object], later: str, problem: str
+) -> None:
+    assert list(problems_of(scenario_of((Map(), Count()), *commands, later=later))) == [problem]
+
+
+@pytest.mark.parametrize(
+    "upgrade", [Upgrade(removed=("op1",)), Upgrade(added=("op1",))], ids=["removed again", "added again"]
+)
+def test_behind_a_refused_job_the_change_may_be_given_again(upgrade: Upgrade) -> None:
+    whole, later = (DROPPED, "") if upgrade.removed else (ADDED, "op1")
+    scenario = scenario_of((Map(), Count()), STOP, resume(upgrade), resume(upgrade), resume(whole), later=later)
+    history, _ = goes_on(scenario)
+    assert statuses(history) == ["stopped", "failed", "failed", "finished"]
+
+
 def test_nothing_is_inserted_before_a_node_that_the_job_lacks() -> None:
     inserting = Resume(trigger=AtTime(at_us=5_000), inserted={"extra": "op1"})
     scenario = scenario_of((Map(), Count()), STOP, inserting, later="op1")

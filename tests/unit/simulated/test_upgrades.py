@@ -204,6 +204,9 @@ def test_nothing_makes_whole_sums_of_hundredths() -> None:
     scenario, history = summed(STOP, resume(HUNDREDTHS), again, whole, resume(Upgrade(retyped=HUNDREDTHS.retyped)))
     assert violated(scenario, history) == []
     assert statuses(history) == ["stopped", "stopped", "failed", "finished"]
+    assert journal(JobEnded, history)[2].reason.endswith(
+        ": nothing converts op0 (hundredths-to-whole), so the job has to keep the type that the snapshot has"
+    )
 
 
 def test_every_retained_snapshot_is_forked_with_the_uids_of_its_job() -> None:
@@ -237,6 +240,25 @@ def test_every_retained_snapshot_is_forked_with_the_uids_of_its_job() -> None:
 def test_an_upgrade_that_cannot_be_is_reported_in_a_line(upgrade: Upgrade, problem: str) -> None:
     scenario = job(9, Count(), commands=(STOP, resume(upgrade)))
     assert list(problems_of(scenario)) == [f"command 1 (resume): {problem}"]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_new_operator_never_has_the_uid_of_another(together: bool) -> None:
+    renamed = Upgrade(renamed={"op0": "x"}, moves={"op0": "x"})
+    inserts = Resume(trigger=AtTime(at_us=700), inserted={"x": "sink"})
+    both = msgspec.structs.replace(inserts, upgrade=renamed)
+    commands = (STOP, both) if together else (STOP, resume(renamed), STOP, inserts)
+    assert list(problems_of(job(9, Count(), commands=commands))) == [
+        f"command {len(commands) - 1} (resume): a new operator cannot have the uid 'x', which is or was that of op0"
+    ]
+
+
+def test_no_operator_is_renamed_to_one_that_was_inserted() -> None:
+    inserts = Resume(trigger=AtTime(at_us=700), inserted={"x": "sink"})
+    scenario = job(9, Count(), commands=(STOP, inserts, inserts, resume(Upgrade(renamed={"op0": "x"}))))
+    assert list(problems_of(scenario)) == [
+        "command 3 (resume): upgrade.renamed: op0 cannot have the uid 'x', which is or was that of x"
+    ]
 
 
 def test_an_at_most_once_job_cannot_be_upgraded() -> None:

@@ -109,8 +109,8 @@ def test_a_job_begins_whose_mapping_moves_every_state(graph: JobGraph, snapshot:
             GRAPH,
             msgspec.structs.replace(savepoint(GRAPH), state_types={"op": "hundredths"}),
             (
-                "checkpoint 5 holds states of op that are of another type than the job's: its mapping needs the"
-                " conversions op: hundredths-to-whole"
+                "checkpoint 5 holds states of op that are of another type than the job's: nothing converts op"
+                " (hundredths-to-whole), so the job has to keep the type that the snapshot has"
             ),
         ),
         (
