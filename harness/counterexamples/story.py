@@ -32,6 +32,7 @@ from ...reports.model import RowPair
 from ...reports.rows import side_by_side
 from ..scenario.model import Scenario
 from ..shrink.reductions import replace, with_fault
+from .not_done import not_done, requested
 from .words import (
     command_in_words,
     count_in_words,
@@ -61,9 +62,11 @@ def story_of(scenario: Scenario, history: History, verdicts: dict[str, Verdict])
 def story_of_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, invariant: str = "") -> Story:
     """The story of a case whose expected rows are already computed; of the violation of `invariant`, if it is given."""
     history = case.history
+    left = not_done(scenario, history)
     paragraphs = (
-        *what_ran(scenario),
+        *what_ran(replace(scenario, commands=requested(scenario, history))),
         f"What happened: {_joined(_events(scenario, history))}",
+        f"What did not happen: {_joined(left)}" if left else "",
         "" if scenario.pipeline else f"Where the closing cut was: {_cut(case)}",
         *_rows(case),
         *_violations(verdicts),
@@ -95,13 +98,14 @@ def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict],
     ]
     hits.extend(perturbation_in_words(perturbation) for perturbation in scenario.deviations)
     cause = " and ".join(hits)
+    without = "no fault fired, and" if scenario.faults else "without any fault,"
     violated = [(name, verdict) for name, verdict in verdicts.items() if isinstance(verdict, Violated)]
     violated.sort(key=lambda named: named[0] != invariant)
     if not violated:
-        return _capital(f"{f'{cause}, and' if cause else 'without any fault,'} everything that could be judged holds.")
+        return _capital(f"{f'{cause}, and' if cause else without} everything that could be judged holds.")
     name, verdict = violated[0]
     sentences = f"{name} is violated: {verdict.difference} ({verdict.message.rstrip('.')})."
-    return _capital(f"{cause}, and {sentences}" if cause else f"without any fault, {sentences}")
+    return _capital(f"{cause}, and {sentences}" if cause else f"{without} {sentences}")
 
 
 class Neighbour(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from ..scenario.model import (
     StopWithSavepoint,
     format_of,
 )
-from ..scenario.upgrades import upgrade_of
+from ..scenario.upgrades import absent_of, upgrade_of
 
 
 def time_in_words(time_us: int) -> str:
@@ -225,14 +225,19 @@ def perturbation_in_words(perturbation: Perturbation) -> str:
 
 
 def workload_in_words(scenario: Scenario) -> str:
-    """The job: inputs, operators and sink, with their parallelism."""
+    """The job: inputs, operators and sink, with their parallelism.  An operator that no job has is left out."""
     workload, parallelism = scenario.workload, scenario.topology.parallelism
     inputs = " and ".join(
         f"{source.name} ({count_in_words(sum(map(len, source.splits)), 'record')} in "
         f"{count_in_words(len(source.splits), 'split')}, {_tasks(parallelism[source.name])})"
         for source in workload.inputs
     )
-    nodes = "".join(f", {node.name} ({_tasks(parallelism[node.name])})" for node in workload.nodes)
+    first, *upgraded = absent_of(scenario)
+    nodes = "".join(
+        f", {node.name} ({_tasks(parallelism[node.name])}{', added later' if node.name in first else ''})"
+        for node in workload.nodes
+        if node.name not in first or not all(node.name in absent for absent in upgraded)
+    )
     return f"{inputs}{nodes}, into {_article(scenario.engine.sink)} sink ({_tasks(parallelism['sink'])})"
 
 

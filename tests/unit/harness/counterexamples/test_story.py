@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.faults import plan
-from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtAim, AtPoint, AtTime, InPhase, KillNode
+from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtAim, AtPoint, AtRest, AtTime, InPhase, KillNode
 from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.counterexamples.replay import replay
 from cutproof.harness.counterexamples.story import expected_rows, nearest_passing, story_of
@@ -26,7 +26,18 @@ from cutproof.harness.counterexamples.words import (
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import read_history, read_scenario
-from cutproof.harness.scenario.model import COMMANDS, Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import (
+    COMMANDS,
+    AnyCommand,
+    CopySnapshot,
+    DeleteSnapshot,
+    Fork,
+    Perturbation,
+    Resume,
+    Savepoint,
+    Scenario,
+    StopWithSavepoint,
+)
 from cutproof.harness.shrink.on_subject import fails_like
 from cutproof.harness.subject.names import subject_called
 from cutproof.properties.invariants.judge import judge
@@ -155,6 +166,62 @@ def test_the_resumed_job_is_reported() -> None:
     story = replay(SimulatedSubject(), stopped).story
     assert "the job is stopped with a savepoint" in story.paragraphs[1]
     assert "the job is started again" in story.paragraphs[1]
+
+
+def not_done_in(scenario: Scenario) -> str:
+    """What the story of a scenario says that its run did not do; empty if it says nothing."""
+    paragraphs = replay(SimulatedSubject(), scenario).story.paragraphs
+    head = "What did not happen: "
+    return next((one.removeprefix(head) for one in paragraphs if one.startswith(head)), "")
+
+
+STOP, GONE = StopWithSavepoint(trigger=AtTime(at_us=8_000)), Resume(trigger=AtTime(at_us=100), snapshot="s")
+LONG = replace(chain(), faults=(), deviations=(), engine=replace(chain().engine, read_interval_us=2_000))
+
+
+@pytest.mark.parametrize(
+    ("commands", "words"),
+    [
+        (
+            (
+                Savepoint(trigger=AtTime(at_us=2_500), name="s"),
+                DeleteSnapshot(trigger=AtTime(at_us=7_000), snapshot="s"),
+                STOP,
+                GONE,
+                Resume(trigger=AtTime(at_us=100)),
+            ),
+            "command 3 (resume) was not requested: there was no snapshot s; command 4 (resume) was not requested.",
+        ),
+        (
+            (CopySnapshot(trigger=AtTime(at_us=1)), Resume(trigger=AtTime(at_us=100)), STOP),
+            "command 0 (copy-snapshot) was not requested: its trigger was not met, or there was no snapshot then.",
+        ),
+        (
+            (GONE, GONE),
+            "command 0 (resume) was not requested: the job had finished; command 1 (resume) was not requested.",
+        ),
+        ((STOP, Resume(trigger=AtTime(at_us=100)), Fork(trigger=AtRest(), snapshot="newest")), ""),
+    ],
+)
+def test_a_command_that_was_not_requested_is_told(commands: tuple[AnyCommand, ...], words: str) -> None:
+    assert not_done_in(replace(LONG, commands=commands)) == words
+
+
+def test_a_fault_that_did_not_fire_is_told() -> None:
+    silent = plan.FailWrite(trigger=AtTime(at_us=1_000), task=None, what="copy-file")
+    scenario = replace(LONG, faults=(silent, silent), commands=())
+    assert not_done_in(scenario) == "fault 0 (fail-write) did not fire; fault 1 (fail-write) did not fire."
+    sentence = replay(SimulatedSubject(), scenario).story.sentence
+    assert sentence == "No fault fired, and everything that could be judged holds."
+    assert not_done_in(replace(chain(), commands=())) == "", "its fault fires"
+
+
+def test_a_node_that_no_job_had_did_not_run() -> None:
+    added = read_scenario(Path(__file__).parents[3] / "regressions" / "an-added-operator-that-finished.json")
+    name = next(node.name for node in added.workload.nodes if node.later is True)
+    assert f", {name} (2 tasks, added later)" in workload_in_words(added)
+    never = replace(added, commands=tuple(one for one in added.commands if not isinstance(one, Resume)), faults=())
+    assert name not in replay(SimulatedSubject(), never).story.paragraphs[0]
 
 
 def test_a_violation_without_a_fault_is_not_reported_as_if_nothing_were_wrong() -> None:
