@@ -419,6 +419,12 @@ class TornWrite(Struck):
     handle: Handle | None = None
 
 
+class StruckDelete(Struck):
+    """A delete of this file of a snapshot: it stays."""
+
+    handle: Handle
+
+
 class StruckCommit(Struck):
     transactions: tuple[str, ...]
     how: str
@@ -428,7 +434,7 @@ class StruckChannel(Struck):
     channel: str
 
 
-AnyStruck = TornWrite | StruckCommit | StruckChannel
+AnyStruck = TornWrite | StruckDelete | StruckCommit | StruckChannel
 
 
 class FaultFired(Observed):

@@ -16,7 +16,8 @@ a task that is out of reach may write late, and its acknowledgement may be lost.
 occasions to delete a file are: the job ends; another coordinator comes up, and sweeps;
 the coordinator that triggered the file's checkpoint, and knows the file's name, completes
 another checkpoint.  Savepoints belong to the user, and stay until the user has them deleted
-or claims them.
+or claims them.  If injected faults strike each try to delete a file, and the file stays, the verdict is unknown:
+assumption broken (see `struck_deletes`).
 
 Exercised by everything that became garbage during the run.
 """
@@ -48,6 +49,7 @@ from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
 from .parts.claims import files_of, not_subsumed
 from .parts.listings import wrongly_listed
+from .parts.struck_deletes import struck_to_the_last
 
 
 def check(case: Case) -> Verdict:
@@ -58,6 +60,12 @@ def check(case: Case) -> Verdict:
     found = found or not_subsumed(case) or wrongly_listed(case)
     if found is not None:
         return found
+    for handle in case.history.residue.files:
+        if faults := leftovers.struck.get(handle):
+            numbers = ", ".join(map(str, faults))
+            return Unknown(
+                reason="assumption broken", detail=f"faults {numbers} struck each try to delete the file {handle}"
+            )
     exercised = _garbage(case)
     if exercised:
         return Holds(exercised=exercised)
@@ -95,6 +103,11 @@ class _Leftovers:
         snapshots = self.case.lineages.snapshots.handles
         files = {name: entry for entry in snapshots.values() for name, _, is_own in entry.files if is_own}
         return files | snapshots
+
+    @cached_property
+    def struck(self) -> dict[str, list[int]]:
+        """By file: the faults because of which no actor could delete it."""
+        return struck_to_the_last(self.case.history)
 
     @cached_property
     def unreadable(self) -> bool:
@@ -164,7 +177,7 @@ class _Leftovers:
             return None
         reached = set(self._reached())
         for handle in self.residue.files:
-            if handle in reached:
+            if handle in reached or handle in self.struck:
                 continue
             entry = self.stored.get(handle)
             if (entry is not None and self._under_way(entry)) or self._missed(handle):

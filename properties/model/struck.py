@@ -22,6 +22,12 @@ class TornWrite(Struck, tag="torn-write"):
     handle: str | None = None
 
 
+class StruckDelete(Struck, tag="delete"):
+    """A delete of the file of a snapshot with this handle: the file stays."""
+
+    handle: str
+
+
 class StruckCommit(Struck, tag="commit"):
     """The commit of these transactions; `how`: refused, unavailable, lost-response or expired."""
 
@@ -35,7 +41,7 @@ class StruckChannel(Struck, tag="channel"):
     channel: str
 
 
-AnyStruck = TornWrite | StruckCommit | StruckChannel
+AnyStruck = TornWrite | StruckDelete | StruckCommit | StruckChannel
 
 
 def torn(struck: AnyStruck | None, detail: str, handle: str) -> bool:

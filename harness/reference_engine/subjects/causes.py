@@ -36,6 +36,8 @@ def struck_by(struck: o.AnyStruck | None) -> s.AnyStruck | None:
     match struck:
         case o.TornWrite(handle=handle):
             return s.TornWrite(handle=handle)
+        case o.StruckDelete(handle=handle):
+            return s.StruckDelete(handle=handle)
         case o.StruckCommit(transactions=transactions, how=how):
             return s.StruckCommit(transactions=transactions, how=how)
         case o.StruckChannel(channel=channel):

@@ -282,7 +282,7 @@ class Records:
         name = next((name for name in names if self.files.has(name)), None) if self.arms.waits("delete-file") else None
         if name is None or (failing := self.arms.take("delete-file", None)) is None:
             return None, None
-        self.world.fired(failing, f"{name} is not deleted", None)
+        self.world.fired(failing, f"{name} is not deleted", None, o.StruckDelete(name))
         return DeleteFailed((name,), None, "the store reported an error"), failing
 
     def _not_deleted(self, runner: RecordWriter, failed: DeleteFailed, fault: int | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cutproof.properties.invariants.no_leaks import check
+from cutproof.properties.invariants.parts.struck_deletes import TRIES
 from cutproof.properties.model.history import (
     AttemptStarted,
     Completed,
@@ -18,9 +19,10 @@ from cutproof.properties.model.history import (
     PersistentLog,
     SnapshotDeleted,
 )
-from cutproof.properties.model.struck import TornWrite
+from cutproof.properties.model.struck import StruckDelete, TornWrite
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.quick_checker.case import Case
+from cutproof.reference_impl.driver.durable.records import DELETE_TRIES
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, recovered
 from unit.properties.toy import Toy
@@ -343,6 +345,52 @@ def test_half_a_file_is_left_as_a_whole_one_is(told: dict[str, Any]) -> None:
     history = toy.history()
     history.residue.files.append("7/count-0")
     assert accused(toy, history).difference == "file left"
+
+
+def struck(toy: Toy, times: int) -> History:
+    """The history in which faults struck so many deletes of a file, which is left; the next calls of `toy` go on."""
+    for number in range(times):
+        toy.note(FaultFired, fault=number, kind="fail-write", phase="finishing", struck=StruckDelete(handle="1/gone"))
+    return left_over(toy)
+
+
+def left_over(toy: Toy) -> History:
+    history = toy.history()
+    history.residue.files.append("1/gone")
+    return history
+
+
+def test_a_file_stays_if_faults_strike_each_try_to_delete_it_and_nobody_sweeps_later() -> None:
+    toy = recovered()
+    toy.checkpoint_now()
+    assert accused(toy, struck(toy, TRIES - 1)).difference == "file left", "the last try would have deleted it"
+    verdict = judged(toy, struck(toy, 1))
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "assumption broken"
+    assert verdict.detail == "faults 0, 1, 2, 3, 0 struck each try to delete the file 1/gone"
+    history = left_over(toy)
+    history.residue.files.append("1/other")
+    assert "1/other" in accused(toy, history).message, "no fault struck this one"
+    assert isinstance(judged(toy), Holds), "it was deleted"
+    toy.note(CoordinatorDown)
+    toy.note(CoordinatorUp)
+    assert accused(toy, left_over(toy)).difference == "file left", "the new coordinator swept"
+    assert isinstance(judged(toy, struck(toy, 1)), Unknown)
+    toy.finish()
+    assert accused(toy, left_over(toy)).difference == "file left", "it sweeps at the end"
+
+
+def test_a_job_that_is_resumed_sweeps_what_could_not_be_deleted() -> None:
+    toy = recovered()
+    struck(toy, TRIES)
+    toy.stop()
+    assert isinstance(judged(toy, left_over(toy)), Unknown)
+    toy.resume()
+    assert accused(toy, left_over(toy)).difference == "file left"
+
+
+def test_the_judge_knows_how_often_the_engine_tries() -> None:
+    assert TRIES == DELETE_TRIES
 
 
 def test_what_died_before_a_job_was_cancelled_is_nobodys() -> None:

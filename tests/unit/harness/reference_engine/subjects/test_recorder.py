@@ -10,7 +10,7 @@ import pytest
 from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.model import history as h
 from cutproof.properties.model.causes import IncompatibleJob, OtherCause
-from cutproof.properties.model.struck import StruckChannel, StruckCommit, TornWrite
+from cutproof.properties.model.struck import StruckChannel, StruckCommit, StruckDelete, TornWrite
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import status_changes as changes
 from cutproof.reference_impl.core.vocabulary import transactions as t
@@ -157,6 +157,7 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
     recorder.saw(o.job_ended(1, Status.DRAINED, CheckpointId(4), None))
     recorder.saw(o.FaultFired(1, "running", "a write failed", 2))
     recorder.saw(o.FaultFired(1, "running", "half of h", 2, o.TornWrite(Handle("h"))))
+    recorder.saw(o.FaultFired(1, "running", "it stays", None, o.StruckDelete(Handle("h"))))
     recorder.saw(o.FaultFired(1, "running", "too late", 2, o.StruckCommit(("a-0/7",), "expired")))
     recorder.saw(o.FaultFired(1, "running", "nothing passes", 2, o.StruckChannel("a-0>b-0")))
     fault = {"fault": 1, "kind": "fail-write", "phase": "running", "attempt": 2}
@@ -191,6 +192,7 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
         ),
         (h.FaultFired, {**fault, "detail": "a write failed", "struck": None}),
         (h.FaultFired, {**fault, "detail": "half of h", "struck": TornWrite(handle="h")}),
+        (h.FaultFired, {**fault, "detail": "it stays", "attempt": None, "struck": StruckDelete(handle="h")}),
         (h.FaultFired, {**fault, "detail": "too late", "struck": StruckCommit(transactions=("a-0/7",), how="expired")}),
         (h.FaultFired, {**fault, "detail": "nothing passes", "struck": StruckChannel(channel="a-0>b-0")}),
     ]
