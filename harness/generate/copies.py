@@ -23,8 +23,9 @@ NAME = "wanted"
 """of the savepoint that is copied or moved"""
 
 
-def with_copies(choices: Choices, scenario: Scenario, most: int) -> Scenario:
-    """The scenario, at times with snapshots that are copied or moved; it gets no more than `most` faults in all."""
+def with_copies(choices: Choices, scenario: Scenario, most: int, *, file_faults: bool = True) -> Scenario:
+    """The scenario, at times with snapshots that are copied or moved; it gets no more than `most` faults in all.
+    Without `file_faults` no write of a copy fails."""
     engine = scenario.engine
     if engine.snapshot_store == "memory":  # a crossed scenario may have some
         return replace(scenario, commands=tuple(one for one in scenario.commands if not _copies(one)))
@@ -34,7 +35,7 @@ def with_copies(choices: Choices, scenario: Scenario, most: int) -> Scenario:
     target = forecast(scenario.workload, scenario.topology, engine)
     faults = scenario.faults
     if len(faults) < most and choices.percent(40):
-        hit = write_of_a_copy if choices.percent(40) else death_amid_a_copy
+        hit = write_of_a_copy if choices.percent(40) and file_faults else death_amid_a_copy
         faults = (*faults, hit(choices))
     return replace(scenario, engine=engine, faults=faults, commands=(*scenario.commands, *copies(choices, target)))
 

@@ -246,7 +246,9 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_forks(choices, scenario) if frame.knows_forks else scenario
         scenario = with_few_tolerated(choices, scenario, most, real_time=frame.real_time)
         scenario = with_deletions(choices, scenario, most) if frame.knows_deletions else scenario
-        scenario = with_copies(choices.apart("copied snapshots"), scenario, most) if frame.knows_copies else scenario
+        if frame.knows_copies:
+            apart = choices.apart("copied snapshots")
+            scenario = with_copies(apart, scenario, most, file_faults=frame.knows_file_faults)
         if frame.knows_file_faults:
             apart = choices.apart("file faults")
             scenario = with_file_faults(apart, scenario, most, real_time=frame.real_time)

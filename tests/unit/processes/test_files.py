@@ -303,7 +303,8 @@ def test_a_copy_is_a_store_of_its_own(files: DiskFiles, tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_not_copied(files: DiskFiles) -> None:
-    files.copy(HANDLE)
+    with pytest.raises(CorruptSnapshot, match=f"{HANDLE} is not in the store"):
+        files.copy(HANDLE)
     assert not files.has_copy(HANDLE)
 
 
