@@ -7,7 +7,7 @@ targets and triggers that exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,12 +15,13 @@ import msgspec
 from ...faults import plan
 from ...faults.plan import AnyTrigger, AtAim, AtPoint, AtRest, AtTime, InPhase
 from ...faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
+from ...properties.model.absent import laid_without, without
 from ...properties.model.stages import COMMITTERS
 from ...properties.model.workload import SINK, Filter, FlatMap, Map, Topology, Workload, problems
-from ...properties.reconstruct.layouts import rescaled, widest
+from ...properties.reconstruct.layouts import rescaled
 from ...properties.semantics.user_functions import user_problems
 from .bounds import HOUR_US, PARALLELISM_LIMIT, size_problems, work_problems
-from .layout import Layout, layout_of, topologies_of
+from .layout import Layout, layout_of_any_job, topologies_of
 from .model import (
     AnyCommand,
     CopySnapshot,
@@ -37,7 +38,7 @@ from .model import (
     kind_of,
 )
 from .snapshots import CLAIMED
-from .upgrades import upgrade_problems
+from .upgrades import absent_of, changeable, upgrade_problems
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
@@ -87,7 +88,7 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
         if found:
             yield from found
             return
-    layout = layout_of(scenario.workload, widest(topologies_of(scenario)), scenario.engine.committing)
+    layout = layout_of_any_job(scenario)
     for index, fault in enumerate(scenario.faults):
         where = f"fault {index} ({plan.kind_of(fault)})"
         if isinstance(fault.trigger, AtRest):
@@ -111,12 +112,12 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
 
 def _resumes(scenario: Scenario) -> Iterator[str]:
     """What is wrong with the layouts of the jobs that are resumed."""
-    topology = scenario.topology
+    topology, jobs = scenario.topology, iter(absent_of(scenario)[1:])
     for index, command in enumerate(scenario.commands):
         if isinstance(command, Resume):
             where = f"command {index} (resume)"
             yield from (f"{where}: {problem}" for problem in _inserted(scenario, command))
-            found = list(_rescaled(scenario, topology, command.parallelism))
+            found = list(_rescaled(scenario, topology, command.parallelism, next(jobs)))
             if found:
                 yield from (f"{where}: {problem}" for problem in found)
                 return
@@ -127,15 +128,19 @@ def _forks(scenario: Scenario) -> Iterator[str]:
     """What is wrong with the layouts of the jobs that are forked: a fork may come at any of the jobs."""
     for index, command in enumerate(scenario.commands):
         if isinstance(command, Fork):
-            found = (_rescaled(scenario, topology, command.parallelism) for topology in topologies_of(scenario))
+            jobs = zip(topologies_of(scenario), absent_of(scenario), strict=True)
+            found = (_rescaled(scenario, topology, command.parallelism, absent) for topology, absent in jobs)
             problems_found = dict.fromkeys(problem for each in found for problem in each)
             yield from (f"command {index} (fork): {problem}" for problem in problems_found)
             if command.by_reference and scenario.engine.snapshot_store == "memory":
                 yield f"command {index} (fork): by_reference: snapshots in memory have no files to refer to"
 
 
-def _rescaled(scenario: Scenario, topology: Topology, parallelism: Mapping[str, int]) -> Iterator[str]:
-    """What is wrong with a topology after it is rescaled."""
+def _rescaled(
+    scenario: Scenario, topology: Topology, parallelism: Mapping[str, int], absent: Collection[str]
+) -> Iterator[str]:
+    """What is wrong with a topology after it is rescaled.  The nodes that the job lacks count too: a later job, which
+    has them, is as parallel."""
     most = min(topology.key_groups, PARALLELISM_LIMIT)
     for name, number in parallelism.items():
         if name not in topology.parallelism:
@@ -145,7 +150,14 @@ def _rescaled(scenario: Scenario, topology: Topology, parallelism: Mapping[str, 
             least = f"it can be 1 to {most}; there are {topology.key_groups} key groups"
             yield f"{name} cannot have a parallelism of {number}; {least}"
             return
-    yield from problems(scenario.workload, rescaled(topology, parallelism))
+    found, advice = problems(scenario.workload, rescaled(topology, parallelism)), ""
+    if found and absent and all(name in changeable(scenario) for name in absent):
+        laid = laid_without(rescaled(topology, parallelism), absent)
+        if not problems(without(scenario.workload, absent), laid):
+            advice = (
+                f", which counts though the job lacks {', '.join(absent)}: rescale what forward edges join together"
+            )
+    yield from (f"{problem}{advice}" for problem in found)
 
 
 def _snapshot(command: AnyCommand, scenario: Scenario) -> Iterator[str]:

@@ -6,14 +6,16 @@ Faults, perturbations and histories address the parts of a running job by these 
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import msgspec
 
+from ...properties.model.absent import laid_without, without
 from ...properties.model.stages import COMMITTERS
 from ...properties.model.workload import SINK, Topology, Workload
-from ...properties.reconstruct.layouts import rescaled
+from ...properties.reconstruct.layouts import rescaled, widest
 from .model import Resume, Scenario
+from .upgrades import absent_of
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,19 @@ def layout_of(workload: Workload, topology: Topology, committing: str = "writer"
         committers=local + last,
         channels=tuple(channels),
     )
+
+
+def layout_of_any_job(scenario: Scenario) -> Layout:
+    """The tasks and channels that some job of a scenario has, and those of a job with all nodes of the workload and
+    each operator's greatest parallelism."""
+    workload, topologies = scenario.workload, topologies_of(scenario)
+    jobs = [(workload, widest(topologies))]
+    for topology, absent in zip(topologies, absent_of(scenario), strict=True):
+        jobs.append((without(workload, absent), laid_without(topology, absent)))
+    layouts = [layout_of(*job, scenario.engine.committing) for job in jobs]
+    parts = [[getattr(layout, field) for layout in layouts] for field in Layout.__struct_fields__]
+    together = (tuple(dict.fromkeys(chain.from_iterable(part))) for part in parts)
+    return Layout(**dict(zip(Layout.__struct_fields__, together, strict=True)))
 
 
 NEVER_UNALIGNED = ("forward", "broadcast")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask
+from cutproof.faults.plan import AtPoint, AtRest, AtTime, KillCoordinator, KillTask, StallChannel
 from cutproof.harness.counterexamples.words import command_in_words
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.checks import problems_of
@@ -18,7 +18,7 @@ from cutproof.harness.search.stops import stops_of
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.incompatible import begun_before_finished
 from cutproof.properties.invariants.parts.routes import misapplied
-from cutproof.properties.model.history import AttemptStarted, CommandIssued, History, JobEnded
+from cutproof.properties.model.history import AttemptStarted, CommandIssued, FaultFired, History, JobEnded
 from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import AnyOperator, Batch, Count, Filter, InputRecord, Join, Map, Row, Sum
@@ -369,6 +369,45 @@ def test_behind_a_refused_job_the_change_may_be_given_again(upgrade: Upgrade) ->
     scenario = scenario_of((Map(), Count()), STOP, resume(upgrade), resume(upgrade), resume(whole), later=later)
     history, _ = goes_on(scenario)
     assert statuses(history) == ["stopped", "failed", "failed", "finished"]
+
+
+def past_op1(after_us: int) -> StallChannel:
+    """A stall of the channel that a job has only if it lacks op1."""
+    return StallChannel(trigger=AtTime(at_us=after_us), sender="op0-0", receiver="sink-0", for_us=300)
+
+
+def test_a_fault_is_on_a_channel_that_only_a_job_without_a_node_has() -> None:
+    scenario = scenario_of((Map(), Count()), STOP, resume(ADDED), later="op1", faults=(past_op1(2_000),))
+    history, _ = goes_on(scenario)
+    assert [one.detail for one in journal(FaultFired, history)] == ["op0-0>sink-0 holds what is in it"]
+
+
+def test_a_channel_that_no_job_has_is_reported_in_a_line() -> None:
+    assert list(problems_of(scenario_of((Map(), Count()), faults=(past_op1(2_000),)))) == [
+        "fault 0 (stall-channel): there is no channel op0-0>sink-0"
+    ]
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_a_job_without_a_node_is_rescaled_with_the_node(forks: bool) -> None:
+    def rescaling(*names: str) -> Scenario:
+        wide = dict.fromkeys(names, 2)
+        rest = (resume(), Fork(trigger=AtRest(), parallelism=wide)) if forks else (resume(parallelism=wide),)
+        return scenario_of((Count(), Map()), STOP, *rest, later="op1")
+
+    where = "command 2 (fork)" if forks else "command 1 (resume)"
+    problem, *_ = problems_of(rescaling("op0", "sink"))
+    assert problem == (
+        f"{where}: a forward edge from op0 to op1 of another parallelism, which counts though the job lacks op1:"
+        " rescale what forward edges join together"
+    )
+    goes_on(rescaling("source", "op0", "op1", "sink"))
+
+
+def test_a_rescaled_job_that_cannot_lack_a_node_is_reported_in_a_line() -> None:
+    wrong = resume(Upgrade(removed=("source",)), parallelism={"op0": 2})
+    problem, *_ = problems_of(scenario_of((Count(), Map()), STOP, wrong))
+    assert problem == "command 1 (resume): a forward edge from op0 to op1 of another parallelism"
 
 
 def test_nothing_is_inserted_before_a_node_that_the_job_lacks() -> None:
