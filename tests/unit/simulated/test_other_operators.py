@@ -187,7 +187,16 @@ def test_one_is_removed_and_another_added_at_once_at_another_parallelism() -> No
     wider = resume(swap, parallelism={"op1": 3, "sink": 3})
     soon = StopWithSavepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=2))
     scenario = scenario_of((Count(), Count()), soon, wider, later="op1", width=2, splits=2)
-    goes_on(scenario)
+    history, _ = goes_on(scenario)
+    saved = next(one.checkpoint for one in history.completed if one.savepoint)
+    cut = Case(scenario.workload, scenario.topology, history).positions(saved)
+    splits = scenario.workload.inputs[0].splits
+    before = [record for split, records in enumerate(splits) for record in records[: cut[split]]]
+    behind = [record for split, records in enumerate(splits) for record in records[cut[split] :]]
+    assert before
+    assert behind
+    assert Counter(history.committed) == Counter(counts(before) + counts(behind))
+    assert {run.task for run in history.runs if run.job == 2 and run.operator == "op1"} == {"op1-0", "op1-1", "op1-2"}
 
 
 @pytest.mark.parametrize("again", [False, True])
