@@ -425,6 +425,12 @@ class StruckDelete(Struck):
     handle: Handle
 
 
+class StruckCopy(Struck):
+    """A write of a user's copy of this checkpoint: the copy is not made."""
+
+    checkpoint: CheckpointId
+
+
 class StruckCommit(Struck):
     transactions: tuple[str, ...]
     how: str
@@ -434,7 +440,7 @@ class StruckChannel(Struck):
     channel: str
 
 
-AnyStruck = TornWrite | StruckDelete | StruckCommit | StruckChannel
+AnyStruck = TornWrite | StruckDelete | StruckCopy | StruckCommit | StruckChannel
 
 
 class FaultFired(Observed):

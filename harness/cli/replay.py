@@ -26,10 +26,11 @@ FORMAT = "cutproof-replay/1"
 
 DESCRIPTION = """\
 Runs one scenario file again and prints its story: the job, the faults and what they hit,
-the closing cut, the committed and the expected rows, and the verdicts. In virtual time
-every run of a scenario is the same: `--json` has trace_sha256, a digest of the run's
-events in their order. On real processes runs differ, and a failure that depends on a race
-shows only in some of them: `--runs N` counts in how many.
+what was planned and did not happen, the closing cut, the committed and the expected
+rows, and the verdicts. In virtual time every run of a scenario is the same: `--json` has
+trace_sha256, a digest of the run's events in their order. On real processes runs differ,
+and a failure that depends on a race shows only in some of them: `--runs N` counts in how
+many.
 
 A scenario that was found with a planted defect names the defect, and is replayed with it.
 A system of processes (a file in the format cutproof-graph/1) runs in the simulator, and its

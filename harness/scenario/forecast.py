@@ -22,6 +22,9 @@ COMPLETION_POINTS = frozenset({"checkpoint-completed", "completion-notified", "c
 LAST_POINTS = frozenset({"end-of-data-sent", "end-of-partition-sent"})
 """points that come after the end of an input"""
 
+TIMES_FORECAST = 6
+"""how often the forecast duration of a checkpoint has to fit into a timeout that no delay of one message uses up"""
+
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """Estimates for one undisturbed run; times in µs from its start."""
@@ -44,6 +47,11 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def first_completion_us(self) -> int:
         return self.start_us + self.engine.checkpoint_interval_us + self.checkpoint_us
+
+    @property
+    def behind_all_us(self) -> int:
+        """The longest that a checkpoint takes without a fault, about: one barrier waits behind all records."""
+        return self.reads * self.depth * self.engine.apply_cost_us + TIMES_FORECAST * self.checkpoint_us
 
     @property
     def checkpoints(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -27,6 +28,8 @@ from ...properties.model.workload import (
     problems,
 )
 from .model import Command, Resume, Scenario
+
+_Known = TypeVar("_Known")
 
 CHANGEABLE = (Map, Filter, Count, Sum, Dedup, Greater, Model)
 """The operators that can be added to a job or removed from it."""
@@ -80,7 +83,7 @@ def is_refused(command: Command, workload: Workload) -> bool:
         return False
     if not upgrade.allow_non_restored_state and any(name in keeping_state(workload) for name in upgrade.removed):
         return True
-    if len(upgrade.begin_empty) < len(upgrade.added):
+    if any(name not in upgrade.begin_empty for name in upgrade.added):
         return True
     return any(uid != name and uid not in upgrade.moves.values() for name, uid in upgrade.renamed.items()) or (
         HUNDREDTHS in upgrade.retyped.values() and not upgrade.converts
@@ -89,31 +92,26 @@ def is_refused(command: Command, workload: Workload) -> bool:
 
 def uids_of(scenario: Scenario) -> tuple[Mapping[str, str], ...]:
     """The uids of the operators in a scenario's jobs, in order; without those that are the operators' names."""
-    found: list[Mapping[str, str]] = [{}]
-    for command in scenario.commands:
-        if isinstance(command, Resume):
-            upgrade = upgrade_of(command)
-            found.append(uids_after(found[-1], upgrade) if upgrade is not None else found[-1])
-    return tuple(found)
+    return _folded(scenario, {}, uids_after)
 
 
 def types_of(scenario: Scenario) -> tuple[Mapping[str, str], ...]:
     """The types of the states of the sums in a scenario's jobs, in order; without those that are whole."""
-    found: list[Mapping[str, str]] = [{}]
-    for command in scenario.commands:
-        if isinstance(command, Resume):
-            upgrade = upgrade_of(command)
-            found.append(types_after(found[-1], upgrade) if upgrade is not None else found[-1])
-    return tuple(found)
+    return _folded(scenario, {}, types_after)
 
 
 def absent_of(scenario: Scenario) -> tuple[tuple[str, ...], ...]:
     """The nodes of the workload that a scenario's jobs lack, in order."""
-    found = [first_absent(scenario.workload)]
+    return _folded(scenario, first_absent(scenario.workload), absent_after)
+
+
+def _folded(scenario: Scenario, first: _Known, after: Callable[[_Known, Upgrade], _Known]) -> tuple[_Known, ...]:
+    """Something of each job: of the first one, and `after` the upgrade of each resume."""
+    found = [first]
     for command in scenario.commands:
         if isinstance(command, Resume):
             upgrade = upgrade_of(command)
-            found.append(absent_after(found[-1], upgrade) if upgrade is not None else found[-1])
+            found.append(after(found[-1], upgrade) if upgrade is not None else found[-1])
     return tuple(found)
 
 

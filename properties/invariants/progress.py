@@ -11,8 +11,8 @@ without a command, and no answer to a command is false (see `commands` and `dele
 processing time is pending for ever (see `clocks`).
 
 An attempt fails for failed checkpoints only if more failed in a row than the job tolerates, and then it must (see
-`tolerance`).  Without any fault checkpoints may time out: no judge knows whether the timeout was long enough for the
-load.  A job may fail if faults used up its restarts or destroyed what it needed, or if its user had left its
+`tolerance`).  Without any fault that may happen only if the timeout of checkpoints is too short for the run's records.
+A job may fail if faults used up its restarts or destroyed what it needed, or if its user had left its
 snapshot behind (see `abandoned`), and the job gives that reason; the verdict is then unknown (assumption broken).
 Exercised by what the job did after healing: checkpoints, commits, commands, and its end.
 """
@@ -36,7 +36,7 @@ from ..quick_checker.case import Case
 from ..reconstruct.commands import WELL
 from .parts.abandoned import began_from_abandoned, is_refused_since_abandoned
 from .parts.clocks import overdue
-from .parts.deletions import wrongly_refused, wrongly_uncopied
+from .parts.deletions import moved_and_kept, wrongly_refused, wrongly_uncopied
 from .parts.incompatible import neither_begun_nor_refused, refused_by_name
 from .parts.tolerance import fails_for_checkpoints, misjudged_tolerance
 
@@ -55,10 +55,14 @@ def check(case: Case) -> Verdict:
         return Unknown(reason="assumption broken", detail=f"the job failed and gave its reason: {failed.reason}")
     if ended is None and not case.history.quiet:
         return _restless(case)
-    unmet = case.commands.outstanding() or _transaction_outstanding(case) or _input_outstanding(case)
+    unmet = _command_outstanding(case) or _transaction_outstanding(case) or _input_outstanding(case)
     if unmet is not None:
         return unmet
     return _achieved(case)
+
+
+def _command_outstanding(case: Case) -> Violated | None:
+    return case.commands.outstanding() or moved_and_kept(case)
 
 
 def _healed(case: Case) -> int | None:
@@ -139,7 +143,8 @@ def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
         return None
     if _restarts_used_up(case, ended) and began_from_abandoned(case, ended):
         return None
-    if not _fired(case) and not (ended.why.is_timeout and fails_for_checkpoints(case, ended)):
+    hurried = case.history.short_timeout is True and ended.why.is_timeout and fails_for_checkpoints(case, ended)
+    if not _fired(case) and not hurried:
         return _violated(case, "job failed", f"the job failed without any fault: {ended.reason or 'no reason'}", ended)
     if not ended.reason:
         return _violated(case, "job failed silently", "the job failed and gave no reason", ended)
@@ -193,7 +198,7 @@ def _restless(case: Case) -> Verdict:
             reason="assumption broken", detail="an injected fault struck again after the last fault had healed"
         )
     if not all(source.bounded for source in case.workload.inputs):
-        outstanding = case.commands.outstanding() or _input_outstanding(case) or _checkpoint_outstanding(case, healed)
+        outstanding = _command_outstanding(case) or _input_outstanding(case) or _checkpoint_outstanding(case, healed)
         return outstanding or _achieved(case)
     return _violated(case, "no rest", "everything had healed, and the job did not come to rest within its bound", None)
 

@@ -559,6 +559,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     restart_attempts: int = -1
     tolerated_failures: int = -1
     """the restarts of the job before it may fail, and the failed checkpoints in a row that it tolerates; -1: unknown"""
+    short_timeout: bool | msgspec.UnsetType = msgspec.UNSET
+    """a barrier may wait behind the run's records for longer than the job's timeout of checkpoints"""
     retained_checkpoints: int | msgspec.UnsetType = msgspec.UNSET
     """of the snapshots that are the engine's own, how many it keeps; absent: unknown"""
     snapshots: str = "files"

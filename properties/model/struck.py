@@ -28,6 +28,12 @@ class StruckDelete(Struck, tag="delete"):
     handle: str
 
 
+class StruckCopy(Struck, tag="copy"):
+    """A write of a user's copy of this checkpoint: the copy is not made."""
+
+    checkpoint: int
+
+
 class StruckCommit(Struck, tag="commit"):
     """The commit of these transactions; `how`: refused, unavailable, lost-response or expired."""
 
@@ -41,7 +47,7 @@ class StruckChannel(Struck, tag="channel"):
     channel: str
 
 
-AnyStruck = TornWrite | StruckDelete | StruckCommit | StruckChannel
+AnyStruck = TornWrite | StruckDelete | StruckCopy | StruckCommit | StruckChannel
 
 
 def torn(struck: AnyStruck | None, detail: str, handle: str) -> bool:

@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ..model.history import AttemptStarted, CheckpointTriggered, FaultFired, JobEnded, TaskFailed, Transaction
+from ..model.history import (
+    AttemptStarted,
+    CheckpointTriggered,
+    CommandIssued,
+    FaultFired,
+    JobEnded,
+    JournalEntry,
+    TaskFailed,
+    Transaction,
+)
 from ..model.struck import expired
 from ..model.verdict import Unknown, Violated
 from ..model.words import LIMIT, change_in_words, columns_of, journal_until, plural, row_in_words
@@ -84,8 +93,9 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     """Unknown when the store aborted the sealed transactions of all lost rows, and the job ended with this reason.
 
     No engine can survive that.  A failed task may also have given the reason, if the job was then cancelled or failed
-    for another one.  Nobody has to give it if the transactions expired and the job failed, or was cancelled, without
-    having gone on: the task may have been lost before it got the store's answer.
+    for another one.  Nobody has to give it if the transactions expired and the job failed without having gone on: the
+    task may have been lost before it got the store's answer.  Nor if a cancel was requested before they expired: the
+    task may have been cancelled before it got the answer.
     """
     ended = case.ended
     if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):
@@ -95,7 +105,7 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     gone = [one for one in case.history.transactions if one.prepared and one.aborted]
     if why is None:
         gone = [one for one in gone if _expired_at_the_end(case, one)]
-        why = ended.reason or ended.status
+        why = ended.reason
     given_up = {row for one in gone for row in one.rows}
     if why is not None and all(row in given_up for row in lost):
         return Unknown(reason="assumption broken", detail=f"the job ended and gave its reason: {why}")
@@ -108,9 +118,15 @@ def _expired_at_the_end(case: Case, transaction: Transaction) -> bool:
         if not isinstance(entry, FaultFired) or entry.kind != "fail-commit":
             continue
         if expired(entry.struck, entry.detail, transaction.name):
-            since = case.history.journal[place:]
+            before, since = case.history.journal[:place], case.history.journal[place:]
+            if isinstance(case.ended, JobEnded) and case.ended.status == "cancelled" and not any(map(_cancels, before)):
+                return False
             return not any(isinstance(one, AttemptStarted | CheckpointTriggered) for one in since)
     return False
+
+
+def _cancels(entry: JournalEntry) -> bool:
+    return isinstance(entry, CommandIssued) and entry.kind == "cancel"
 
 
 def _first(rows: Counter[Row]) -> list[tuple[Row, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from ..model.absent import laid_without, without
+from ..model.absent import first_absent, laid_without, without
 from ..model.upgrade import SCALES, WHOLE
 from ..model.workload import SINK, Topology, Workload
 from ..reconstruct.commands import Commands
@@ -47,7 +47,7 @@ class Jobs:
     @cached_property
     def first(self) -> Topology:
         """The topology of the first job."""
-        return laid_without(self._submitted, absent_nodes(self._workload, (0,), self._commands)[0])
+        return laid_without(self._submitted, first_absent(self._workload))
 
     @cached_property
     def topology(self) -> Topology:

@@ -266,7 +266,7 @@ class Commands:
                 yield self._violated(
                     "command not obeyed", f"the command {kind} succeeded, and the job is still running", None
                 )
-            elif one.succeeded and kind in REMOVING and one.issued.checkpoint in retained and not self._waits(one):
+            elif one.succeeded and kind == "delete-snapshot" and one.issued.checkpoint in retained:
                 message = f"the command {kind} succeeded, and checkpoint {one.issued.checkpoint} is still retained"
                 yield self._violated("command not obeyed", message, None, one.issued.checkpoint)
             elif one.succeeded and kind in COPYING and one.issued.checkpoint not in copies:
@@ -274,17 +274,6 @@ class Commands:
                 yield self._violated("command not obeyed", message, None, one.issued.checkpoint)
             elif one.succeeded and kind == "resume" and one.job is None:
                 yield self._violated("command not obeyed", "the command resume succeeded, and no job began", None)
-
-    def _waits(self, one: Asked) -> bool:
-        """Whether a snapshot that was moved may still be there: no other one has completed that the job would restore
-        in its place."""
-        if one.issued.kind != "move-snapshot" or one.answer is None:
-            return False
-        ignores_savepoints = self._history.savepoints is not msgspec.UNSET
-        return not any(
-            entry.order > one.answer.order and not (ignores_savepoints and entry.savepoint)
-            for entry in self._history.completed
-        )
 
     def _violated(self, difference: str, message: str, order: int | None, checkpoint: int | None = None) -> Violated:
         events = journal_until(self._history, order)

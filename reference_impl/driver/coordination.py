@@ -150,8 +150,8 @@ class CoordinatorRunner:
                 self.handlers[kind](self, effect)
 
     def retry(self, failed: DeleteFailed) -> None:
-        self.feed(failed)
         waiting, self._waiting = self._waiting, []
+        self.feed(failed)  # what has to wait again comes before what has waited
         for one in waiting:
             if isinstance(one, list):
                 self.perform(one)

@@ -52,6 +52,10 @@ def forked(*commands: object, **engine: object) -> Scenario:
     return job(60, Count(), commands=commands, **{"retained_checkpoints": 2, "trims_logs": True, **engine})  # type: ignore[arg-type]
 
 
+SLOWLY = {"read_interval_us": 1_000}
+"""the job lasts until its third checkpoint is complete, also on a busy machine"""
+
+
 def forks(ran: Result) -> list[Forked]:
     assert isinstance(ran.history.forks, list)
     return ran.history.forks
@@ -221,7 +225,8 @@ def test_a_fork_by_reference_needs_files_that_its_origin_has_deleted(processes: 
     now = AtPoint(point="checkpoint-completed", occurrence=2)
     fork = Fork(trigger=now, snapshot="newest", by_reference=True)
     subject = Watched(services=processes()._services)
-    ran = run(subject, forked(fork, snapshot_format="incremental", full_every=3, retained_checkpoints=1))
+    settings = {"snapshot_format": "incremental", "full_every": 3, "retained_checkpoints": 1}
+    ran = run(subject, forked(fork, **settings, **SLOWLY))
     (one,) = forks(ran)
     assert ran.judgement.violated == {}
     assert restorable(ran) == Holds(exercised=1)
@@ -236,7 +241,7 @@ def test_a_job_is_forked_from_each_copy_that_a_user_has(processes: Make, snapsho
     """Also if the run has deleted the snapshot since."""
     second, third = (AtPoint(point="checkpoint-completed", occurrence=number) for number in (2, 3))
     commands = (MoveSnapshot(trigger=second), CopySnapshot(trigger=third, snapshot="newest"), AT_REST)
-    ran = run(processes(), forked(*commands, trims_logs=False, snapshot_format=snapshot_format))
+    ran = run(processes(), forked(*commands, trims_logs=False, snapshot_format=snapshot_format, **SLOWLY))
     assert ran.judgement.violated == {}
     copies = ran.history.residue.copies
     assert isinstance(copies, list)

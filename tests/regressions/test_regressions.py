@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.subject.run import Result, run
-from cutproof.properties.model.history import AttemptStarted, CheckpointAborted, CoordinatorUp, FaultFired, JobEnded
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import (
+    AttemptStarted,
+    CheckpointAborted,
+    CommandIssued,
+    CoordinatorUp,
+    FaultFired,
+    JobEnded,
+)
 from cutproof.properties.model.verdict import Holds, Unknown
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.spark.unasked import RETYPED, nothing_asked
@@ -88,6 +97,9 @@ def test_a_job_whose_timeout_is_too_short_for_its_load_is_accused_of_nothing() -
     progress = result.judgement.verdicts["progress"]
     assert isinstance(progress, Unknown)
     assert "8 restarts are used up" in progress.detail
+    result.history.short_timeout = msgspec.UNSET
+    found = judge(result.scenario.workload, result.scenario.topology, result.history).violated["progress"]
+    assert found.difference == "job failed", "with enough time for a barrier behind all records it would be the engine"
 
 
 def test_a_job_that_is_cancelled_while_its_transactions_expire_is_accused_of_nothing() -> None:
@@ -96,6 +108,12 @@ def test_a_job_that_is_cancelled_while_its_transactions_expire_is_accused_of_not
     lost = result.judgement.verdicts["no-data-loss"]
     assert isinstance(lost, Unknown)
     assert lost.reason == "assumption broken"
+    history = result.history
+    (cancel,) = (one for one in history.journal if isinstance(one, CommandIssued))
+    history.journal.remove(cancel)
+    history.journal.insert(-1, cancel)
+    found = judge(result.scenario.workload, result.scenario.topology, history).violated["no-data-loss"]
+    assert found.difference == "lost row", "before it was cancelled the job could have said what was lost"
 
 
 def test_an_older_checkpoint_completes_after_a_newer_one_was_given_up() -> None:

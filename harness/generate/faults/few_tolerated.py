@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ....faults.plan import AtPoint, FailWrite, LoseMessage
-from ...scenario.forecast import Forecast, forecast
+from ...scenario.forecast import TIMES_FORECAST, Forecast, forecast
 from ...scenario.model import Scenario
 from ...scenario.promises import fails_a_checkpoint, restores
 from ..choices import Choices
@@ -26,8 +26,6 @@ take the place of the last ones"""
 LAST_PERCENT = 35
 """how often no restart is left for that"""
 SHORT_TIMEOUT_US = 10_000
-TIMES_FORECAST = 6
-"""the timeout of checkpoints whose acknowledgements are lost, at least: in forecast durations of a checkpoint"""
 
 
 def with_few_tolerated(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
@@ -45,10 +43,8 @@ def with_few_tolerated(choices: Choices, scenario: Scenario, most: int, *, real_
 def _patient(scenario: Scenario) -> Scenario:
     """The scenario with time for a barrier that waits behind all records: without a fault no checkpoint times out."""
     engine, target = scenario.engine, forecast(scenario.workload, scenario.topology, scenario.engine)
-    behind_all_us = target.reads * target.depth * engine.apply_cost_us + TIMES_FORECAST * target.checkpoint_us
-    return replace(
-        scenario, engine=replace(engine, checkpoint_timeout_us=max(engine.checkpoint_timeout_us, behind_all_us))
-    )
+    timeout_us = max(engine.checkpoint_timeout_us, target.behind_all_us)
+    return replace(scenario, engine=replace(engine, checkpoint_timeout_us=timeout_us))
 
 
 def _exceeded(choices: Choices, scenario: Scenario, most: int) -> Scenario:

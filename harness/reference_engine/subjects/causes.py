@@ -38,6 +38,8 @@ def struck_by(struck: o.AnyStruck | None) -> s.AnyStruck | None:
             return s.TornWrite(handle=handle)
         case o.StruckDelete(handle=handle):
             return s.StruckDelete(handle=handle)
+        case o.StruckCopy(checkpoint=checkpoint):
+            return s.StruckCopy(checkpoint=checkpoint)
         case o.StruckCommit(transactions=transactions, how=how):
             return s.StruckCommit(transactions=transactions, how=how)
         case o.StruckChannel(channel=channel):

@@ -43,6 +43,7 @@ from ...scenario.checks import (
     SPILLING,
     STATE_BACKENDS,
 )
+from ...scenario.forecast import forecast
 from ...scenario.model import (
     AnyCommand,
     Cancel,
@@ -180,6 +181,11 @@ class BoundedRecorder(Recorder):
             self.full()
 
 
+def _has_short_timeout(scenario: Scenario) -> bool:
+    behind_all_us = forecast(scenario.workload, scenario.topology, scenario.engine).behind_all_us
+    return scenario.engine.checkpoint_timeout_us < behind_all_us
+
+
 class Run:
     """One run: a world, its faults and commands, and its history."""
 
@@ -210,6 +216,7 @@ class Run:
             identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
             restart_attempts=engine.restart_attempts,
             tolerated_failures=engine.tolerated_failures,
+            short_timeout=_has_short_timeout(scenario) or msgspec.UNSET,
             retained_checkpoints=engine.retained_checkpoints,
             snapshots=engine.snapshot_store,
             savepoints=engine.savepoints if engine.savepoints != "snapshots" else msgspec.UNSET,

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ...model.causes import NeededForRecovery, NotCopied
 from ...model.history import FaultFired
+from ...model.struck import StruckCopy, TornWrite
 from ...model.verdict import Violated
 from ...model.words import journal_until
 from ...quick_checker.case import Case
@@ -40,6 +43,27 @@ def _restored_when_deleted(case: Case, checkpoint: int) -> bool:
     return chosen is not None and chosen.checkpoint == checkpoint
 
 
+def moved_and_kept(case: Case) -> Violated | None:
+    """A snapshot that was moved and is still retained at rest, although the job did not need it when it was moved, or
+    has completed another one since that it would restore."""
+    for one in case.commands.deletions:
+        checkpoint = one.issued.checkpoint
+        if one.issued.kind != "move-snapshot" or not one.succeeded or checkpoint not in case.history.residue.retained:
+            continue
+        if checkpoint not in restored_meanwhile(case, one) or _restorable_since(case, one):
+            message = f"the command move-snapshot succeeded, and checkpoint {checkpoint} is still retained"
+            return _violated(case, one, "command not obeyed", message)
+    return None
+
+
+def _restorable_since(case: Case, one: Asked) -> bool:
+    ignores_savepoints = case.history.savepoints is not msgspec.UNSET
+    return one.answer is not None and any(
+        entry.order > one.answer.order and not (ignores_savepoints and entry.savepoint)
+        for entry in case.history.completed
+    )
+
+
 def wrongly_refused(case: Case) -> Violated | None:
     """A snapshot that was not deleted for the reason that an attempt would begin with it, and none would."""
     for one in case.commands.deletions:
@@ -52,7 +76,8 @@ def wrongly_refused(case: Case) -> Violated | None:
 
 
 def wrongly_uncopied(case: Case) -> Violated | None:
-    """A snapshot that was not copied because of a file, although no fault had struck any file by then."""
+    """A snapshot that was not copied because of a file, although no fault had struck this copy, or had left a file torn
+    or missing."""
     for one in case.commands.asked:
         answer = one.answer
         if not one.refused or answer is None or not isinstance(answer.cause, NotCopied):
@@ -60,7 +85,7 @@ def wrongly_uncopied(case: Case) -> Violated | None:
         struck = (
             entry
             for entry in case.history.journal
-            if isinstance(entry, FaultFired) and entry.kind in _ON_FILES and entry.order < answer.order
+            if isinstance(entry, FaultFired) and entry.order < answer.order and _hinders(entry, one)
         )
         if next(struck, None) is None:
             message = f"checkpoint {one.issued.checkpoint} was not copied because of a file: {answer.error}"
@@ -68,8 +93,10 @@ def wrongly_uncopied(case: Case) -> Violated | None:
     return None
 
 
-_ON_FILES = ("fail-write", "tear-write", "lose-unsynced")
-"""the faults after which a file may be missing or torn, or a write may fail"""
+def _hinders(fault: FaultFired, one: Asked) -> bool:
+    if isinstance(fault.struck, StruckCopy):
+        return fault.struck.checkpoint == one.issued.checkpoint
+    return isinstance(fault.struck, TornWrite) or fault.kind == "lose-unsynced"
 
 
 def restored_meanwhile(case: Case, one: Asked) -> Iterator[int | None]:

@@ -77,8 +77,8 @@ class Records:
         self.files = files
         self.jobs = jobs
         self.arms = arms
-        self._tries: dict[tuple[CheckpointId | None, tuple[Handle, ...]], int] = {}
-        """of deletes that failed: how often in a row"""
+        self._tries: dict[tuple[RecordWriter, CheckpointId | None, tuple[Handle, ...]], int] = {}
+        """of deletes of a coordinator that failed: how often in a row"""
         self._not_copied: CheckpointId | None = None
         """the snapshot some of whose files could not be copied: it gets no record"""
         self._is_stepping = False
@@ -169,7 +169,7 @@ class Records:
             failing = self.arms.take("copy-file", None)
             try:
                 if failing is not None:
-                    self.world.fired(failing, f"{name} is not copied", None)
+                    self.world.fired(failing, f"{name} is not copied", None, o.StruckCopy(effect.checkpoint))
                     raise OSError(f"{name}: the store reported an error")
                 self.files.copy(name, self._with_rows if name in changed else None)
             except (OSError, CorruptSnapshot) as error:
@@ -196,7 +196,7 @@ class Records:
         failing = self.arms.take("copy-record", None)
         try:
             if failing is not None:
-                self.world.fired(failing, f"{record} is not written", None)
+                self.world.fired(failing, f"{record} is not written", None, o.StruckCopy(checkpoint))
                 raise OSError(f"{record}: the store reported an error")
             self.files.store_copy(effect.snapshot)
         except OSError as error:
@@ -270,7 +270,7 @@ class Records:
         if failed is not None:
             self._not_deleted(runner, failed, fault)
         elif self._tries:
-            self._tries.pop((checkpoint, names), None)
+            self._tries.pop((runner, checkpoint, names), None)
 
     def _struck(
         self, checkpoint: CheckpointId | None, names: tuple[Handle, ...]
@@ -293,7 +293,7 @@ class Records:
         While a record is there that was to be deleted, the coordinator does nothing else: the record may refer to what
         would be deleted next.
         """
-        which = failed.checkpoint, failed.files
+        which = runner, failed.checkpoint, failed.files
         tries = self._tries[which] = self._tries.get(which, 0) + 1
         if tries < DELETE_TRIES:
             if failed.checkpoint is not None:

@@ -301,8 +301,9 @@ class DiskFiles:
         return copies.survey()[0] if copies is not None else ()
 
     def keep_copies(self, handles: Sequence[Handle]) -> None:
+        """If the record of a copy cannot be read, nobody knows which files it needs, and all of them stay."""
         copies, kept = self._copies, frozenset(handles)
-        if copies is not None:
+        if copies is not None and not copies.survey()[1]:
             copies.discard(tuple(name for name in copies.handles() if name not in kept), None)
 
     def unsynced(self, prefix: str = "") -> list[Path]:

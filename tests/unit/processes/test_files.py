@@ -308,6 +308,17 @@ def test_what_is_not_there_is_not_copied(files: DiskFiles) -> None:
     assert not files.has_copy(HANDLE)
 
 
+def test_no_copy_is_swept_while_the_record_of_one_cannot_be_read(files: DiskFiles, tmp_path: Path) -> None:
+    write(files, HANDLE)
+    files.copy(HANDLE)
+    files.store_copy(snapshot(3))
+    (record,) = (path for path in (tmp_path / COPIES).rglob("chk-3") if path.is_file())
+    record.write_bytes(b"?")
+    assert files.copied() == ()
+    files.keep_copies(())
+    assert files.has_copy(HANDLE)
+
+
 def test_files_without_a_record_are_swept_and_others_stay(files: DiskFiles) -> None:
     other = Handle(f"{HANDLE}0")
     for handle in (HANDLE, other):

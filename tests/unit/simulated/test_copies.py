@@ -21,12 +21,14 @@ from cutproof.harness.scenario.model import (
     Savepoint,
 )
 from cutproof.properties.invariants.judge import judge
+from cutproof.properties.invariants.parts.deletions import moved_and_kept
 from cutproof.properties.model.causes import NotCopied
 from cutproof.properties.model.history import (
     AttemptStarted,
     CommandIssued,
     CommandReturned,
     CoordinatorUp,
+    FaultFired,
     History,
     SnapshotDeleted,
 )
@@ -274,12 +276,18 @@ def test_who_leaves_out_what_fails_has_copies_that_cannot_be_restored() -> None:
     assert violated_in(scenario, history) == {"restored-state": "copy incomplete"}
 
 
-def test_a_copy_that_is_refused_because_of_a_file_needs_a_fault_on_files() -> None:
-    scenario = job(60, Count(), commands=(EARLY, COPY), retained_checkpoints=8, checkpoint_interval_us=1_000)
+OTHER_WRITE = FailWrite(trigger=behind(2), task="op0-0")
+
+
+@pytest.mark.parametrize("faults", [(), (OTHER_WRITE,)], ids=["none", "the write of a snapshot"])
+def test_a_copy_that_is_refused_because_of_a_file_needs_a_fault_that_struck_it(faults: tuple[FailWrite, ...]) -> None:
+    settings = {"retained_checkpoints": 8, "checkpoint_interval_us": 1_000}
+    scenario = job(60, Count(), commands=(EARLY, COPY), faults=faults, **settings)
     history = Run(scenario, Parts(), False).history()
     (at,) = [at for at, one in enumerate(history.journal) if isinstance(one, CommandReturned) and one.command == 1]
     cause = NotCopied(checkpoint=early(history))
     history.journal[at] = replace(history.journal[at], checkpoint=None, error="it is gone", cause=cause)
+    assert len(journal(FaultFired, history)) == len(faults)
     assert violated_in(scenario, history)["progress"] == "command answered wrongly"
 
 
@@ -343,6 +351,21 @@ def test_a_moved_snapshot_that_is_still_retained_is_found() -> None:
     history = Run(scenario, Parts(), False).history()
     history.residue.retained.insert(0, copied(history)[0][0])
     assert violated_in(scenario, history)["progress"] == "command not obeyed"
+
+
+def test_an_older_snapshot_that_was_moved_does_not_wait_for_a_newer_one() -> None:
+    """The job would not have restored it when it was moved."""
+    oldest = MoveSnapshot(trigger=behind(3), snapshot="oldest")
+    scenario = job(60, Count(), commands=(oldest,), retained_checkpoints=8)
+    history = Run(scenario, Parts(), False).history()
+    ((moved, _),) = answers(history)
+    (answer,) = journal(CommandReturned, history)
+    assert moved == 1
+    history.completed = [one for one in history.completed if one.order < answer.order]
+    history.residue.retained = [1, *(one.checkpoint for one in history.completed if one.checkpoint != 1)]
+    found = moved_and_kept(Case(scenario.workload, scenario.topology, history))
+    assert found is not None
+    assert found.difference == "command not obeyed"
 
 
 @pytest.mark.parametrize(("defect", "wish"), [("P35", MoveSnapshot(trigger=behind(3))), ("P37", COPY)])

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from cutproof.properties.invariants.no_leaks import check
-from cutproof.properties.invariants.parts.struck_deletes import TRIES
+from cutproof.properties.invariants.parts.struck_deletes import TRIES, struck_to_the_last
 from cutproof.properties.model.history import (
     AttemptStarted,
+    CheckpointTriggered,
     Completed,
     CoordinatorDown,
     CoordinatorUp,
@@ -375,6 +376,7 @@ def test_a_file_stays_if_faults_strike_each_try_to_delete_it_and_nobody_sweeps_l
     toy.note(CoordinatorDown)
     toy.note(CoordinatorUp)
     assert accused(toy, left_over(toy)).difference == "file left", "the new coordinator swept"
+    assert accused(toy, struck(toy, TRIES - 1)).difference == "file left", "it tries as often as the one before"
     assert isinstance(judged(toy, struck(toy, 1)), Unknown)
     toy.finish()
     assert accused(toy, left_over(toy)).difference == "file left", "it sweeps at the end"
@@ -387,6 +389,19 @@ def test_a_job_that_is_resumed_sweeps_what_could_not_be_deleted() -> None:
     assert isinstance(judged(toy, left_over(toy)), Unknown)
     toy.resume()
     assert accused(toy, left_over(toy)).difference == "file left"
+
+
+@pytest.mark.parametrize(("before_the_end", "stays"), [(TRIES, True), (TRIES - 1, False)])
+def test_a_job_ends_behind_the_deletes_of_its_last_sweep(before_the_end: int, stays: bool) -> None:
+    """Another coordinator had led it before, so the store is swept at its end."""
+    toy = recovered()
+    toy.note(CoordinatorDown)
+    toy.note(CoordinatorUp)
+    struck(toy, TRIES - before_the_end)
+    toy.note(CheckpointTriggered, checkpoint=9, job=1, attempt=2, savepoint=False)
+    struck(toy, before_the_end)
+    toy.note(JobEnded, job=1, status="finished")
+    assert struck_to_the_last(toy.history()) == ({"1/gone": list(range(TRIES))} if stays else {})
 
 
 def test_the_judge_knows_how_often_the_engine_tries() -> None:
