@@ -222,6 +222,7 @@ def test_a_copy_whose_write_fails_is_refused_has_no_record_and_can_be_repeated(w
     assert copied(once) == ([], set())
     assert early(once) in once.residue.retained
     twice = ran(EARLY, wish, again(wish), faults=(FAILING[what],))
+    assert len(answers(twice)) == 2
     assert answers(twice)[1] == (early(twice), "")
     assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
 

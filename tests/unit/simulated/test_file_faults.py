@@ -10,7 +10,7 @@ from cutproof.faults.plan import AnyFault, AtPoint, AtRest, AtTime, FailWrite, K
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Fork, Scenario
 from cutproof.properties.invariants.judge import judge
-from cutproof.properties.model.history import FaultFired, History, JobEnded, SnapshotDeleted
+from cutproof.properties.model.history import CoordinatorUp, FaultFired, History, JobEnded, SnapshotDeleted
 from cutproof.properties.model.verdict import Unknown, Violated
 from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.decisions.parts import Parts
@@ -95,6 +95,7 @@ def test_nothing_that_a_record_needs_is_deleted_while_the_record_cannot_be(snaps
     death = KillCoordinator(trigger=AtPoint(point="record-read", occurrence=30), down_us=2_000)
     engine = {"snapshot_format": snapshot_format, "trims_logs": True, "alignment": "unaligned", "full_every": 4}
     scenario, history = run(fault, *([death] if dies else []), read_interval_us=300, **engine)
+    assert bool(journal(CoordinatorUp, history)) == dies
     (failed, *_) = journal(FaultFired, history)
     deletions = [one for one in journal(SnapshotDeleted, history) if one.at_us >= failed.at_us]
     assert deletions[0].checkpoint == 1 or dies

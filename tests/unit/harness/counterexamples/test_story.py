@@ -222,6 +222,10 @@ def test_a_node_that_no_job_had_did_not_run() -> None:
     assert f", {name} (2 tasks, added later)" in workload_in_words(added)
     never = replace(added, commands=tuple(one for one in added.commands if not isinstance(one, Resume)), faults=())
     assert name not in replay(SimulatedSubject(), never).story.paragraphs[0]
+    waits = tuple(replace(one, trigger=AtTime(at_us=10**9)) for one in added.commands if isinstance(one, Resume))
+    told = replay(SimulatedSubject(), replace(added, commands=waits, faults=())).story.paragraphs
+    assert "was not requested" in " ".join(told)
+    assert name not in told[0]
 
 
 def test_a_violation_without_a_fault_is_not_reported_as_if_nothing_were_wrong() -> None:

@@ -404,6 +404,13 @@ def test_a_job_ends_behind_the_deletes_of_its_last_sweep(before_the_end: int, st
     assert struck_to_the_last(toy.history()) == ({"1/gone": list(range(TRIES))} if stays else {})
 
 
+def test_an_attempt_that_restarts_sweeps_nothing() -> None:
+    toy = recovered()
+    struck(toy, TRIES)
+    toy.restart()
+    assert isinstance(judged(toy, left_over(toy)), Unknown)
+
+
 def test_the_judge_knows_how_often_the_engine_tries() -> None:
     assert TRIES == DELETE_TRIES
 
