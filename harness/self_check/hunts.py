@@ -69,6 +69,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("P28", "P29", "P30"), ("referred",)),
     **dict.fromkeys(("D17", "P41", "P42", "P43", "P44"), ("upgraded",)),
     **dict.fromkeys(("P45", "P46", "P47", "P48"), ("other-operators",)),
+    "P50": ("overtaken",),
     **dict.fromkeys(("P31", "P32", "P33", "P34"), ("failing-store",)),
     "X03": ("S8",),
 }

@@ -80,7 +80,7 @@ def _failure(forked: Forked, fork: Case) -> Verdict | None:
             if isinstance(entry, JobEnded) and given_up > fork.history.tolerated_failures in FEW:
                 return Unknown(reason="assumption broken", detail=f"the forked job gave its reason: {entry.reason}")
             return _violated(forked, fork, "not restored", f"failed: {entry.reason}", entry.order)
-        given_up += isinstance(entry, CheckpointAborted)
+        given_up += isinstance(entry, CheckpointAborted) and entry.failed
         runs = runs or isinstance(entry, AttemptRunning | JobEnded)
     if not runs:
         return _violated(forked, fork, "not restored", "never ran", None)

@@ -338,6 +338,9 @@ class CheckpointTriggered(JournalEntry, kw_only=True, tag="checkpoint-triggered"
 class CheckpointAborted(JournalEntry, kw_only=True, tag="checkpoint-aborted"):
     checkpoint: int
     reason: str
+    failed: bool = True
+    """false: a newer one was complete, or the newer one's barrier came in the place of this one's barrier at some task,
+    or it was aborted because its attempt had failed or its job had ended"""
 
 
 class SnapshotDeleted(JournalEntry, kw_only=True, tag="snapshot-deleted"):

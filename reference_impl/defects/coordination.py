@@ -19,7 +19,7 @@ from ..core.decisions.checkpointing import (
 from ..core.decisions.failover import Counters, Failover
 from ..core.decisions.fencing import Fencing
 from ..core.job.topology import JobGraph
-from ..core.vocabulary.causes import TimedOut
+from ..core.vocabulary.causes import AnyCause, TimedOut
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.events import Claims, CompletedCheckpoint
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -94,6 +94,14 @@ class CountsPastFailures(Tolerance):
         self.reached = self.reached or again > before
         self._counted, self._complete = super().failed_in_a_row(again, failure, complete), complete
         return self._counted
+
+
+class CountsSubsumed(Tolerance):
+    """P50: a checkpoint counts as failed, although a task declined it for the barrier of a newer one."""
+
+    def is_subsumed(self, cause: AnyCause) -> bool:
+        self.reached = self.reached or super().is_subsumed(cause)
+        return False
 
 
 class KeepsRejectedState(Completion):
@@ -289,6 +297,13 @@ DEFECTS = (
         title="failures from before a complete checkpoint are counted again",
         invariant="progress",
         replacements=lambda: {"tolerance": CountsPastFailures()},
+    ),
+    Defect(
+        id="P50",
+        upstream="FLINK-12364",
+        title="a checkpoint whose barrier a newer one overtook counts as failed",
+        invariant="progress",
+        replacements=lambda: {"tolerance": CountsSubsumed()},
     ),
     Defect(
         id="E04",

@@ -157,6 +157,7 @@ SIMULATED = {
     "P47": "loaded state differs",
     "P48": "loaded state differs",
     "P49": "copy incomplete",
+    "P50": "tolerance not used up",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that

@@ -112,6 +112,26 @@ def overlapping(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("overlapping", faults=tuple(faults[: max(1, frame.max_faults)]))
 
 
+def overtaken(choices: Choices, frame: Frame) -> Scenario:
+    """The trigger of a checkpoint is late to one source.  A task aligns its barriers when the barrier of the next
+    checkpoint overtakes, in a job that tolerates no failed checkpoint."""
+    recipe = frame.recipe(
+        **BOUNDED,
+        least_records=20,
+        most_records=50,
+        shapes=("chain", "union"),
+        splits=(2, 3),
+        least_operators=1,
+        most_operators=2,
+        parallelism=(2, 2, 3),
+    )
+    crowd = Crowd(capacities=(8, 16), alignments=("in-turn", "timeout"))
+    stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(6, 14), concurrent=(2, 3)), crowd=crowd)
+    engine = msgspec.structs.replace(stage.engine, tolerated_failures=0, restart_attempts=4)
+    late = _late_trigger(choices, stage.target, 4, engine.checkpoint_interval_us, most=8)
+    return with_engine(stage, engine).scenario("overtaken", deviations=(late,))
+
+
 def given_up_meanwhile(choices: Choices, frame: Frame) -> Scenario:
     """Unaligned checkpoints follow each other faster than records are processed, and one of them begins late."""
     stage, interval_us = _in_quick_succession(choices, frame)
@@ -328,6 +348,7 @@ HUNTED: dict[str, Template] = {
     "begun-as-another": begun_as_another,
     "ended-in-flight": ended_in_flight,
     "overlapping": overlapping,
+    "overtaken": overtaken,
     "given-up-meanwhile": given_up_meanwhile,
     "declined-upstream": declined_upstream,
     "handed-over": handed_over,

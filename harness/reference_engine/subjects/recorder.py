@@ -261,7 +261,13 @@ class Recorder:
     def _checkpoint_aborted(self, change: changes.CheckpointAborted, job: int) -> None:
         checkpoint, reason = change.checkpoint, change.reason
         self.history.journal.append(
-            h.CheckpointAborted(order=self.order(), at_us=self.now(), checkpoint=checkpoint, reason=reason)
+            h.CheckpointAborted(
+                order=self.order(),
+                at_us=self.now(),
+                checkpoint=checkpoint,
+                reason=reason,
+                failed=change.failed,
+            )
         )
         self._show_change("checkpoint-aborted", change.attempt, checkpoint, reason)
 

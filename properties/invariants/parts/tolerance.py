@@ -2,8 +2,8 @@
 
 An engine tolerates so many failed checkpoints in a row (`History.tolerated_failures`).  With one more the attempt
 fails.  The failures are counted here from the journal and from the log of the snapshot store, not from what the engine
-says of its count.  A checkpoint has failed if it was aborted, whatever the reason, and no newer one was complete: a
-newer one that is complete subsumes it.  A complete checkpoint ends the row, and so does a new attempt of all tasks.
+says of its count.  A checkpoint has failed if it was aborted, unless a newer one subsumed it, or it was aborted with
+its attempt (`CheckpointAborted.failed`).  A complete checkpoint ends the row, and so does a new attempt of all tasks.
 
 Two counts bound the engine's own.  The greater one has every aborted checkpoint.  It has those too that were given up
 because a task was lost, which an engine does not count, and it does not end with the restart of a part.  If even this
@@ -128,7 +128,7 @@ def _take(count: _Count, entry: JournalEntry | Completed) -> None:
         case Completed(checkpoint=checkpoint):
             count.newest = max(count.newest, checkpoint)
             count.at_most = count.at_least = 0
-        case CheckpointAborted(checkpoint=checkpoint) if checkpoint > count.newest:
+        case CheckpointAborted(checkpoint=checkpoint, failed=True) if checkpoint > count.newest:
             count.at_most += 1
             count.peak = max(count.peak, count.at_most)
             count.at_least += checkpoint in count.own

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyCause, AnyIncompatible
+from ..vocabulary.causes import AnyCause, AnyIncompatible, Declined
 from ..vocabulary.effects import CopyFiles, Discard, Effect, SetTimer, StoreCopy, Sweep
 from ..vocabulary.events import Claims, CompletedCheckpoint, files_of
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
@@ -117,10 +117,16 @@ class Tolerance(Part):
     """Which failed checkpoints count towards the number in a row that the job tolerates (ABS-3)."""
 
     def failed_in_a_row(self, before: int, failure: CheckpointFailure, complete: CheckpointId | None) -> int:
-        """How many have failed in a row with this failure, `before` without it.  It counts whatever its cause, but not
-        if a newer checkpoint is complete (`complete` is the newest)."""
+        """How many have failed in a row with this failure, `before` without it.  It does not count if a newer
+        checkpoint is complete (`complete` is the newest), or if a task declined for a barrier that came in the place of
+        the checkpoint's (as in Flink's `CheckpointFailureManager`): the newer checkpoint may complete, and what was
+        aborted upstream was counted there."""
         counts = complete is None or failure.checkpoint > complete
-        return before + counts
+        return before + (counts and not self.is_subsumed(failure.cause))
+
+    def is_subsumed(self, cause: AnyCause) -> bool:
+        """Nothing failed: a newer checkpoint took its place at some task."""
+        return isinstance(cause, Declined) and cause.subsumed
 
 
 class RestoreChoice(Part):

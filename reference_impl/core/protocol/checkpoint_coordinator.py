@@ -244,7 +244,8 @@ class CheckpointCoordinator:
 
     def on_decline(self, message: Decline) -> list[Effect]:
         pending = self._under_way.pending.get(message.checkpoint)
-        return self._abort(pending, Declined(message.task, message.reason)) if pending else []
+        cause = Declined(message.task, message.reason, message.subsumed)
+        return self._abort(pending, cause) if pending else []
 
     def on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
         pending = self._under_way.pending.get(timeout.checkpoint)

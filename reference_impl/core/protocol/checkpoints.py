@@ -26,7 +26,7 @@ from ..decisions.failover import Counters
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyCause, Subsumed
+from ..vocabulary.causes import AnyCause, AttemptFailed, Declined, JobClosed, RegionRestarts, Subsumed
 from ..vocabulary.effects import Effect, Store
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.errors import ProtocolViolated
@@ -433,7 +433,7 @@ class Checkpoints:
 
     def _give_up(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         missing = [self._handle(pending, task) for task in pending.expected if task not in pending.acknowledged]
-        aborted = CheckpointAborted(pending.checkpoint, pending.attempt, str(cause))
+        aborted = CheckpointAborted(pending.checkpoint, pending.attempt, str(cause), _is_failure(cause))
         return [aborted, *self._cleaner.given_up(pending, missing)]
 
     def _send_abort(self, pending: Pending) -> list[Effect]:
@@ -451,3 +451,11 @@ class Checkpoints:
         being_stored = sum(not one.pending.savepoint for one in self._under_way.storing)
         self._counters = self._parts.failover.counted_on(self._counters, being_stored)
         return effects
+
+
+def _is_failure(cause: AnyCause) -> bool:
+    """Whether a checkpoint that is aborted for this cause has failed: it was neither subsumed, nor aborted with its
+    attempt or its job."""
+    if isinstance(cause, Declined):
+        return not cause.subsumed
+    return not isinstance(cause, Subsumed | AttemptFailed | RegionRestarts | JobClosed)

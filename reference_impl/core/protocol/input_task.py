@@ -395,7 +395,7 @@ class InputTask(Task):
                 case GiveUp(checkpoint, declined):
                     effects += self.broadcast(CancelBarrier(checkpoint))
                     if declined:
-                        effects.append(self.decline(checkpoint, "given up upstream"))
+                        effects.append(self.decline(checkpoint, "another barrier came in its place", subsumed=True))
         return effects
 
     def _snapshot_and_barrier(self, action: TakeSnapshot) -> list[Effect]:

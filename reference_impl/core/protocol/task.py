@@ -458,9 +458,18 @@ class Task(ABC):
         barrier = Barrier(checkpoint, None, how)
         return [Send(channel, barrier) for channel in self._all_outputs]
 
-    def decline(self, checkpoint: CheckpointId, reason: str) -> Effect:
+    def decline(self, checkpoint: CheckpointId, reason: str, *, subsumed: bool = False) -> Effect:
         spec = self.spec
-        return Report(Decline(job=spec.job, attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, reason=reason))
+        return Report(
+            Decline(
+                job=spec.job,
+                attempt=spec.attempt,
+                task=spec.task,
+                checkpoint=checkpoint,
+                reason=reason,
+                subsumed=subsumed,
+            )
+        )
 
     def _on_persist_failed(self, event: PersistFailed) -> list[Effect]:
         return [self.decline(event.checkpoint, event.reason)]

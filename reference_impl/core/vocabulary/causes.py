@@ -290,6 +290,8 @@ class Declined(Cause):
 
     task: TaskId
     detail: str
+    subsumed: bool = False
+    """nothing failed: a newer barrier, or a cancel barrier, came in place of the checkpoint's barrier"""
 
 
 class TimedOut(Cause):

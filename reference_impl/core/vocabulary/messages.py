@@ -232,6 +232,8 @@ class Decline(Control, kw_only=True, tag="decline"):
     task: TaskId
     checkpoint: CheckpointId
     reason: str
+    subsumed: bool = False
+    """nothing failed: a newer barrier, or a cancel barrier, came in place of the checkpoint's barrier"""
 
 
 class InputEnded(Control, kw_only=True, tag="ended"):

@@ -54,6 +54,8 @@ class CheckpointAborted(StatusChange):
     checkpoint: CheckpointId
     attempt: AttemptId
     reason: str
+    failed: bool = True
+    """false: a newer one subsumed it, or it was aborted with its attempt"""
 
 
 AnyStatusChange = (

@@ -206,8 +206,11 @@ class CoordinatorRig:
             )
         ]
 
-    def decline(self, checkpoint: int, task: str = OP, attempt: int | None = None) -> list[Effect]:
-        return self.report(Decline, task, attempt, checkpoint=CheckpointId(checkpoint), reason="no room")
+    def decline(
+        self, checkpoint: int, task: str = OP, attempt: int | None = None, *, subsumed: bool = False
+    ) -> list[Effect]:
+        declined = CheckpointId(checkpoint)
+        return self.report(Decline, task, attempt, checkpoint=declined, reason="no room", subsumed=subsumed)
 
     def ended(self, *tasks: str) -> list[Effect]:
         return [effect for task in tasks or self.machine.tasks for effect in self.report(InputEnded, task)]

@@ -180,9 +180,16 @@ def ack(task: str, checkpoint: int, *, ended: bool = False) -> Report:
     )
 
 
-def decline(task: str, checkpoint: int, reason: str) -> Report:
+def decline(task: str, checkpoint: int, reason: str, *, subsumed: bool = False) -> Report:
     return Report(
-        Decline(job=1, attempt=ATTEMPT, task=TaskId(task), checkpoint=CheckpointId(checkpoint), reason=reason)
+        Decline(
+            job=1,
+            attempt=ATTEMPT,
+            task=TaskId(task),
+            checkpoint=CheckpointId(checkpoint),
+            reason=reason,
+            subsumed=subsumed,
+        )
     )
 
 

@@ -137,7 +137,7 @@ def test_what_is_pending_is_given_up_with_the_attempt() -> None:
     job.trigger()
     job.ack(1, OP)
     assert job.lose() == [
-        CheckpointAborted(1, 1, "the attempt failed: op-0: it was killed"),
+        CheckpointAborted(1, 1, "the attempt failed: op-0: it was killed", failed=False),
         Discard((handle(1, OP),)),
         *cancels(1),
         SetTimer(RestartDelay(), 1_000),

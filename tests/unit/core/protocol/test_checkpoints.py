@@ -285,7 +285,7 @@ def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
     job.ack(1, SOURCE)
     job.ack(2)
     effects = job.stored(2)
-    assert CheckpointAborted(1, 1, "subsumed by checkpoint 2") in effects
+    assert CheckpointAborted(1, 1, "subsumed by checkpoint 2", failed=False) in effects
     assert addressed(Abort, effects) == list(TASKS)
     assert discarded(effects) == [handle(1, SOURCE), handle(1, OP), handle(1, SINK)]
     assert changes(job.trigger())[0] == (CheckpointTriggered, 3)
@@ -323,6 +323,24 @@ def test_so_many_failed_checkpoints_in_a_row_are_tolerated() -> None:
     assert timers(effects) == [RestartDelay()]
     (change,) = of(AttemptStarted, job.again())
     assert change.cause == "too many checkpoints failed; the last: op-0 declined: no room"
+
+
+def test_a_checkpoint_that_is_declined_for_a_newer_barrier_is_no_failure() -> None:
+    job = CoordinatorRig(tolerated_failures=0, concurrent_checkpoints=2).up()
+    job.trigger()
+    job.trigger()
+    effects = job.decline(1, subsumed=True)
+    assert not addressed(Cancel, effects)
+    assert [(change.checkpoint, change.failed) for change in of(CheckpointAborted, effects)] == [(1, False)]
+    effects = job.decline(2)
+    assert addressed(Cancel, effects) == list(TASKS)
+    assert [(change.checkpoint, change.failed) for change in of(CheckpointAborted, effects)] == [(2, True)]
+
+
+def test_what_is_aborted_with_its_attempt_is_no_failure() -> None:
+    job = CoordinatorRig(concurrent_checkpoints=2).up()
+    job.trigger()
+    assert [change.failed for change in of(CheckpointAborted, job.lose())] == [False]
 
 
 def test_a_complete_one_in_between_starts_the_count_again() -> None:

@@ -26,7 +26,8 @@ Event = tuple[str, int]
 def judged(events: str, tolerated: int = 1, *, partial: bool = False) -> str:
     """The difference found in a job of which the events are given in words; empty if there is none.
 
-    `trigger`, `abort` and `complete` are followed by the checkpoint's number.  The first attempt runs from the start.
+    `trigger`, `abort`, `subsume` and `complete` are followed by the checkpoint's number.  `subsume` is an abort that is
+    no failure.  The first attempt runs from the start.
     """
     toy = Toy(counting())
     history = toy.history()
@@ -46,8 +47,9 @@ def judged(events: str, tolerated: int = 1, *, partial: bool = False) -> str:
                 history.journal.append(AttemptRunning(**at, attempt=attempt))
             case "trigger":
                 history.journal.append(CheckpointTriggered(**at, checkpoint=checkpoint, job=job, attempt=attempt))
-            case "abort":
-                history.journal.append(CheckpointAborted(**at, checkpoint=checkpoint, reason="any"))
+            case "abort" | "subsume":
+                failed = what == "abort"
+                history.journal.append(CheckpointAborted(**at, checkpoint=checkpoint, reason="any", failed=failed))
             case "complete":
                 history.completed.append(Completed(**at, checkpoint=checkpoint, job=job, attempt=attempt, handles={}))
             case "lose":
@@ -82,6 +84,8 @@ ALLOWED = (
     "trigger 1, trigger 2, abort 2, trigger 3, abort 3, complete 1, start",
     # subsumed: a newer one is complete
     "trigger 1, trigger 2, trigger 3, complete 3, abort 1, abort 2, trigger 4",
+    # subsumed: a task declined it for the barrier of a newer one
+    "trigger 1, trigger 2, subsume 1, trigger 3, subsume 2, trigger 4, abort 3, trigger 5, complete 5",
 )
 
 
@@ -97,6 +101,7 @@ def test_a_restart_with_a_reason_is_not_accused(events: str) -> None:
         "trigger 1, abort 1, fail",
         "trigger 1, abort 1, trigger 2, complete 2, trigger 3, abort 3, start",
         "trigger 1, trigger 2, complete 2, abort 1, trigger 3, abort 3, start",
+        "trigger 1, trigger 2, subsume 1, abort 2, start",
         "stop, start",
         "lose, start, run, trigger 1, abort 1, start",
         # the job that was stopped is not the one that is resumed
