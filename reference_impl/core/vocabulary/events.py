@@ -308,6 +308,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     had_snapshot: bool = False
     """some checkpoint completed: a start without a snapshot would lose it (ABS-14)"""
+    has_begun: bool = True
+    """its first attempt has been deployed, or will be; False if it was refused before that"""
     closure: Closure | None = None
     """once the job is being closed"""
 
