@@ -210,8 +210,8 @@ def _ways(case: Case) -> dict[str, _Way]:
 
 
 def _after_edge(case: Case, sender: str, receiver: str, way: _Way) -> _Way:
-    spread = case.topology.edge(sender, receiver).partitioning == "rebalance"
-    several = case.topology.parallelism[receiver] > 1
+    spread = case.jobs.topology.edge(sender, receiver).partitioning == "rebalance"
+    several = case.jobs.topology.parallelism[receiver] > 1
     kinds = [node.operator for node in case.workload.nodes if node.name == sender]
     multiplies = any(isinstance(one, (FlatMap, Join, User)) or is_changelog(one) for one in kinds)
     gathers = any(isinstance(one, (Batch, User, Window)) for one in kinds)
