@@ -283,8 +283,7 @@ class Records:
         again and again, files stay until a next coordinator sweeps the store; a record must not, as this coordinator
         takes it for deleted: it dies, and the next one finds the record.
 
-        While a record is there that was to be deleted, the coordinator does nothing else: the record may refer to what
-        would be deleted next.
+        While a record is there that was to be deleted, the coordinator does nothing else (`holds_up`).
         """
         which = runner, failed.checkpoint, failed.files
         tries = self._tries[which] = self._tries.get(which, 0) + 1
@@ -307,7 +306,17 @@ class Records:
         self._end_if_all_is_deleted()
 
     def holds_up(self, runner: RecordWriter) -> bool:
-        """Whether the coordinator waits for a record that it could not delete."""
+        """Whether the coordinator waits for a record that it could not delete.
+
+        It stands still meanwhile.  From the step that discards a record on, the core takes the snapshot for gone, and
+        what the same step and later ones order rests on that: its files are deleted, and those that it shared; so are
+        logs of channels; the sources are told the oldest checkpoint and let go what lies before it; and its user is
+        answered.  A coordinator that takes over finds the record, and would restore from it what is gone.
+
+        The other way would be a third state between retained and gone, with an answer to each `Discard` of a record.
+        Then all these orders, and the notification that a checkpoint is complete, would have to wait for that answer,
+        in each run, though a delete hardly ever fails.
+        """
         return self._held_up is runner
 
     def when_all_is_deleted(self, runner: RecordWriter, action: Callable[[], None]) -> None:
