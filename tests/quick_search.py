@@ -48,7 +48,7 @@ def mutations_unseen(result: Result) -> Iterator[str]:
     for mutation in tamperings(case):
         holding = [name for name in mutation.invariants if isinstance(verdicts[name], Holds)]
         turned = (
-            judge_case(Case(case.workload, case.topology, mutation.apply(result.history))).verdicts if holding else {}
+            judge_case(Case(case.workload, case.submitted, mutation.apply(result.history))).verdicts if holding else {}
         )
         if holding and not any(isinstance(turned[name], Violated) for name in holding):
             yield f"a mutation was not seen: {mutation.name}"

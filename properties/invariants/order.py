@@ -70,11 +70,16 @@ def _sends(case: Case, channel: str) -> list[int] | None:
 
 
 def _restored_without_sender(case: Case, channel: str) -> list[int]:
-    """The origins restored into a channel of a rescaled job, if its sender has not been deployed in it."""
+    """The origins restored into a channel of a rescaled job, if its sender has not been deployed in it.
+
+    The receiver's last run on the lineage is the only one of such a job.  Another would restore a checkpoint of this
+    job, and none completes without an acknowledgement of the sender.  (A sender that had finished before is deployed
+    too, or its records cannot be followed: `_rescaled_unobserved`.)
+    """
     sender, receiver = channel.split(">")
     last = case.lineage.segments[receiver][-1].run
     origin = case.lineages.parent(receiver, last.attempt)
-    deployed = any(segment.run.attempt >= last.attempt for segment in case.lineage.segments.get(sender, ()))
+    deployed = any(segment.run.job == last.job for segment in case.lineage.segments.get(sender, ()))
     if deployed or origin is None or not case.rescaled(last.attempt, origin[1]):
         return []
     content = case.content(channel, last)
@@ -210,8 +215,8 @@ def _ways(case: Case) -> dict[str, _Way]:
 
 
 def _after_edge(case: Case, sender: str, receiver: str, way: _Way) -> _Way:
-    spread = case.topology.edge(sender, receiver).partitioning == "rebalance"
-    several = case.topology.parallelism[receiver] > 1
+    spread = case.jobs.topology.edge(sender, receiver).partitioning == "rebalance"
+    several = case.jobs.topology.parallelism[receiver] > 1
     kinds = [node.operator for node in case.workload.nodes if node.name == sender]
     multiplies = any(isinstance(one, (FlatMap, Join, User)) or is_changelog(one) for one in kinds)
     gathers = any(isinstance(one, (Batch, User, Window)) for one in kinds)

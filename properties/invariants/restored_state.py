@@ -184,8 +184,10 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
         redistributed_state(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
     )
     if case.retyped:
-        before = case.scale(run.operator, case.lineages.completed[checkpoint].job)
-        kept = msgspec.structs.replace(kept, entries=scaled(kept.entries, case.scale(run.operator, run.job), before))
+        before = case.jobs.scale(run.operator, case.lineages.completed[checkpoint].job)
+        kept = msgspec.structs.replace(
+            kept, entries=scaled(kept.entries, case.jobs.scale(run.operator, run.job), before)
+        )
     held = case.lineages.snapshots.loaded(run)
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"

@@ -193,7 +193,7 @@ def _table(case: Case, view: OutsideView) -> tuple[Counter[Row], Counter[Row]]:
     if view.cover is not None:
         absent = {identity_of(case, row): row for row in view.covered if identity_of(case, row) not in seen}
         lost = Counter(absent.values())
-        if case.history.identity == "key" and view.covers_all and last_row_is_fixed(case.workload, case.topology):
+        if case.history.identity == "key" and view.covers_all and last_row_is_fixed(case.workload, case.jobs.topology):
             wrong = [row for row in table if view.last_rows.get(row[0], row) != row]
             extra, lost = extra | Counter(wrong), lost + Counter(view.last_rows[row[0]] for row in wrong)
     return lost, +extra

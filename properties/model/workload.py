@@ -49,14 +49,16 @@ from .operators import is_ordered as is_ordered
 from .operators import is_signed as is_signed
 
 COPY_BITS = 8
+LAST_COPY = (1 << COPY_BITS) - 1
 OFFSET_BITS = 32
 
 
 def origin_of(split: int, offset: int, copy: int = 0) -> int:
     """The origin of a row as one integer: split, offset and flat-map copy.
 
-    A flat map sets the copy (0 … 255).  Every other operator keeps the origin of its input
-    record; a join keeps that of the record which completed the pair.
+    A flat map adds to the copy (0 … 255): rows of two flat maps, one behind the other, may have
+    one origin.  Every other operator keeps the origin of its input record; a join keeps that of
+    the record which completed the pair.
     """
     return (split << OFFSET_BITS | offset) << COPY_BITS | copy
 
@@ -249,6 +251,7 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
             found.append(f"{name} feeds {len(readers[name])} readers; each feeds exactly one")
     if sum(isinstance(node.operator, Join) for node in workload.nodes) > 1:
         found.append("more than one join")
+    found.extend(_copy_problems(workload))
     found.extend(_time_problems(workload))
     found.extend(_batch_problems(workload))
     found.extend(_rules_problems(workload))
@@ -276,6 +279,19 @@ def inputs_of(workload: Workload, name: str) -> tuple[Input, ...]:
         if node.name in found:
             found.update(node.inputs)
     return tuple(source for source in workload.inputs if source.name in found)
+
+
+def _copy_problems(workload: Workload) -> Iterator[str]:
+    """Flat maps one behind the other whose rows an origin has no numbers for: it would be that of another offset."""
+    last = {source.name: 0 for source in workload.inputs}
+    for node in workload.nodes:
+        before = max((last.get(name, 0) for name in node.inputs), default=0)
+        last[node.name] = 0 if isinstance(node.operator, Window) else before
+        if isinstance(node.operator, FlatMap):
+            last[node.name] = before + max(node.operator.fan - 1, 0)
+            if 0 < before <= LAST_COPY < last[node.name]:
+                copies, room = last[node.name] + 1, LAST_COPY + 1
+                yield f"{node.name}: it and the flat maps before it number {copies} copies of a record; {room} fit"
 
 
 def _time_problems(workload: Workload) -> Iterator[str]:

@@ -63,7 +63,7 @@ class Case:
         """`alone`: of a job that was forked from a user's copy, the snapshot; older ones are not there."""
         self.workload = workload
         self.submitted = topology
-        """the topology of the first job"""
+        """the topology that the run began with, also of nodes that the first job lacks (`Jobs.first`)"""
         self.history = history
         self.alone = alone
         self._positions: dict[int | None, Mapping[int, int]] = {}
@@ -86,18 +86,6 @@ class Case:
         """The nodes, topologies, uids and types of each job."""
         return Jobs(self.workload, self.submitted, self._numbers, self.commands)
 
-    @property
-    def layouts(self) -> Mapping[int, Topology]:
-        """The topology of each job.
-
-        A job that ended before its first attempt has one too, since the next job inherits it.
-        """
-        return self.jobs.layouts
-
-    def scale(self, node: str, job: int) -> int:
-        """In how many parts of a whole the state of a node is in a job."""
-        return self.jobs.scale(node, job)
-
     @cached_property
     def retyped(self) -> tuple[str, ...]:
         """The sums whose state is not whole in some job."""
@@ -108,14 +96,9 @@ class Case:
         jobs = {start.job for start in self.lineages.starts.values()} | {run.job for run in self.history.runs}
         return frozenset(jobs | {end.job for end in self.commands.ends})
 
-    @property
-    def topology(self) -> Topology:
-        """The widest topology of all jobs: an order of records that holds in it holds in all jobs."""
-        return self.jobs.topology
-
     def layout_of(self, run: TaskRun) -> Topology:
         """The topology of a run's job."""
-        return self.layouts[run.job]
+        return self.jobs.layouts[run.job]
 
     def rescaled(self, attempt: int, checkpoint: int) -> bool:
         """Whether an attempt's job has some operators at another parallelism than the job that took a checkpoint."""
@@ -124,7 +107,7 @@ class Case:
         start, completed = self.lineages.starts.get(attempt), self.lineages.completed.get(checkpoint)
         if start is None or completed is None or start.job == completed.job:
             return False
-        return not same_width(self.layouts[start.job], self.layouts.get(completed.job, self.jobs.first))
+        return not same_width(self.jobs.layouts[start.job], self.jobs.layouts.get(completed.job, self.jobs.first))
 
     @cached_property
     def lineages(self) -> Lineages:
@@ -288,13 +271,13 @@ class Case:
         """Out(c) and State(c)."""
         return Expected(
             self.workload,
-            self.topology,
+            self.jobs.topology,
             self.lineages,
             self.classes,
             by_applies=self.by_applies,
             drained=self.drained,
-            layouts=self.layouts,
-            scale=self.scale if self.retyped else None,
+            layouts=self.jobs.layouts,
+            scale=self.jobs.scale if self.retyped else None,
             jobs=self.jobs if self.jobs.any_absent else None,
         )
 
@@ -500,7 +483,7 @@ class Case:
         asked = (every_attempt, at_sink)
         if asked not in self._determined:
             self._determined[asked] = is_determined(
-                self.workload, self.topology, every_attempt=every_attempt, at_sink=at_sink
+                self.workload, self.jobs.topology, every_attempt=every_attempt, at_sink=at_sink
             )
         return self._determined[asked]
 

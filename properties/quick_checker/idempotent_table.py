@@ -64,7 +64,7 @@ def differences(case: Case) -> tuple[Counter[Row], Counter[Row]]:
         if identity_of(case, row) in seen:
             extra[row] += 1
         seen.add(identity_of(case, row))
-    if case.history.identity == "key" and last_row_is_fixed(case.workload, case.topology):
+    if case.history.identity == "key" and last_row_is_fixed(case.workload, case.jobs.topology):
         outdated, last = _outdated(case, everything)
         lost, extra = lost + last, extra | outdated
     return lost, extra

@@ -41,12 +41,12 @@ class Jobs:
 
     @cached_property
     def layouts(self) -> Mapping[int, Topology]:
-        """The topology of each job."""
+        """The topology of each job.  One that ended before its first attempt has one too: the next job inherits it."""
         return {job: laid_without(layout, self.absent[job]) for job, layout in self._with_all_nodes.items()}
 
     @cached_property
     def first(self) -> Topology:
-        """The topology of the first job."""
+        """The topology of the first job: the submitted one, without the nodes that this job lacks."""
         return laid_without(self._submitted, first_absent(self._workload))
 
     @cached_property

@@ -184,7 +184,7 @@ def _applies(
                     watermark=times[count] if received else 0,
                     moment=times[count] + 1 if clocked else None,
                     made_by=made_by if made_by != run.attempt else None,
-                    scale=case.scale(reader, run.job) if reader in case.retyped else 1,
+                    scale=case.jobs.scale(reader, run.job) if reader in case.retyped else 1,
                     period=periods.get(run.job, 0),
                 )
 
@@ -218,7 +218,7 @@ def _scale(case: Case, node: str, cut: int) -> int:
     """In how many parts of a whole a sum's state is at a cut: of the job that took the checkpoint, or of the last."""
     completed = case.lineages.completed.get(cut)
     job = completed.job if completed is not None else max(case.jobs.state_types)
-    return case.scale(node, job)
+    return case.jobs.scale(node, job)
 
 
 def _off_lineage(case: Case, name: str, number: int) -> Question:
@@ -239,7 +239,7 @@ def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEn
 def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
     """Whether a checkpoint has each subtask's snapshot: a broken engine may complete one that has not."""
     taken = case.states(number)
-    wide = case.layouts[case.lineages.completed[number].job].parallelism.get(node, 0)
+    wide = case.jobs.layouts[case.lineages.completed[number].job].parallelism.get(node, 0)
     return all(f"{node}-{subtask}" in taken for subtask in range(wide))
 
 

@@ -23,6 +23,7 @@ from ..core.vocabulary.effects import (
     Store,
     StoreCopy,
     Sweep,
+    SweepCopies,
     Transact,
 )
 from ..core.vocabulary.events import CompletedCheckpoint, DeleteFailed, Event, TimerFired
@@ -183,6 +184,7 @@ class CoordinatorRunner:
         CopyFiles: lambda self, effect: self.world.records.copy(self, effect),
         MarkMoved: lambda self, effect: self.world.records.mark_moved(self, effect),
         StoreCopy: lambda self, effect: self.world.records.store_copy(self, effect),
+        SweepCopies: lambda self, effect: self.world.records.sweep_copies(),
         ClearLogs: lambda self, effect: self.world.spills.clear(effect),
         ListSnapshots: lambda self, effect: self.world.records.list_snapshots(self),
         SetTimer: lambda self, effect: self._timers.set(effect),

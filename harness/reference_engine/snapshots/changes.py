@@ -237,7 +237,7 @@ class Changing:
 def _greater_numbers(here: bytes, there: bytes) -> bytes:
     """The record of a job, with the greater of each number that two directories know as used."""
     mine, other = (unsealed(one, JobRecord, "the record of a job") for one in (here, there))
-    names = ("attempt", "next_checkpoint", "version", "had_snapshot")
+    names = ("attempt", "next_checkpoint", "version", "had_snapshot", "has_begun")
     return sealed(msgspec.structs.replace(mine, **{one: max(getattr(mine, one), getattr(other, one)) for one in names}))
 
 

@@ -187,7 +187,7 @@ def _settled_until(case: Case, run: TaskRun, checkpoint: int, committers: list[s
     all sink subtasks count, as another subtask may have the transaction now.
     """
     completed = case.lineages.completed[checkpoint]
-    rescaled = run.job != completed.job and not same_width(case.layouts[run.job], case.layouts[completed.job])
+    rescaled = run.job != completed.job and not same_width(case.jobs.layouts[run.job], case.jobs.layouts[completed.job])
     lineages, attempt = case.lineages, completed.attempt
     tasks = [*(_tasks_of((SINK,), case, checkpoint) if rescaled else [run.task]), *committers]
     marks = [lineages.mark(task, lineages.serving(task, attempt), checkpoint) for task in tasks]

@@ -80,7 +80,7 @@ def unmapped(case: Case, job: int, checkpoint: int | None) -> tuple[str, ...]:
     dropped = tuple(name for name in gone if name in holding)
     if dropped and not given.allow_non_restored_state:
         return dropped
-    there = [name for name in case.layouts.get(completed.job, jobs.first).parallelism if name not in gone]
+    there = [name for name in case.jobs.layouts.get(completed.job, jobs.first).parallelism if name not in gone]
     before, now = jobs.uids.get(completed.job, {}), jobs.uids.get(job, {})
     uids = {name: (before.get(name, name), now.get(name, name)) for name in there if name in {**before, **now}}
     unmoved = tuple(name for name, (old, new) in uids.items() if old != new and given.moves.get(old) != new)
@@ -163,7 +163,7 @@ def finished_before(case: Case, job: int) -> tuple[str, ...]:
     completed = case.lineages.completed.get(_snapshot(case, job) or 0)
     if completed is None:
         return ()
-    layout = case.layouts.get(completed.job, case.jobs.first)
+    layout = case.jobs.layouts.get(completed.job, case.jobs.first)
     return tuple(
         name
         for name, number in layout.parallelism.items()

@@ -110,7 +110,7 @@ def wrongly_redistributed(case: Case, operator: str, attempt: int, checkpoint: i
     held = [decode_state(text) for text in loads if text]
     loaded = Counter(item for state in held if state is not None for item in state.listed)
     phrases = [f"{name} {text} loaded, not stored" for name, text in (loaded - stored).elements()]
-    if len(held) == width(case.layouts[runs[0].job], operator):
+    if len(held) == width(case.jobs.layouts[runs[0].job], operator):
         phrases += [f"{name} {text} stored, not loaded" for name, text in (stored - loaded).elements()]
     return tuple(phrases)
 

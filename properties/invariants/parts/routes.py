@@ -224,7 +224,9 @@ def _applied(case: Case, operator: str) -> tuple[Counter[int], Counter[int]]:
         copied = [_sender(channel) == sender for channel in segment.run.inputs]
         broadcast.append((segment.run, [origin for channel, origin in taken if copied[channel]]))
         others.update(origin for channel, origin in taken if not copied[channel])
-    least, most = taken_by_all(broadcast, {job: layout.parallelism[operator] for job, layout in case.layouts.items()})
+    least, most = taken_by_all(
+        broadcast, {job: layout.parallelism[operator] for job, layout in case.jobs.layouts.items()}
+    )
     return others + least, others + most
 
 

@@ -10,6 +10,9 @@ from ...model.history import AttemptStarted, CoordinatorUp, FaultFired, History,
 from ...model.struck import StruckDelete
 
 TRIES = 5
+"""Of the reference engine: only there do faults strike deletes (`StruckDelete`), and no history says how often its
+engine tries.  What a run shows does not tell either: after a file's last strike its engine has given up, or has deleted
+it at the next try.  A test compares this number with the engine's own."""
 
 
 def struck_to_the_last(history: History) -> dict[str, list[int]]:

@@ -10,7 +10,7 @@ import msgspec
 from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyCause, AnyIncompatible, Declined
 from ..vocabulary.effects import CopyFiles, Discard, Effect, SetTimer, StoreCopy, Sweep
-from ..vocabulary.events import Claims, CompletedCheckpoint, files_of
+from ..vocabulary.events import Claims, CompletedCheckpoint, FilesCopied, files_of
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
 from ..vocabulary.stages import Stage, Working
@@ -163,6 +163,11 @@ class RestoreChoice(Part):
         return refusal(graph, snapshot)
 
 
+def record_of_copy(snapshot: CompletedCheckpoint) -> StoreCopy:
+    """What makes the copy of a snapshot complete.  It refers to no log, since the job goes on using those."""
+    return StoreCopy(msgspec.structs.replace(snapshot, logs=()))
+
+
 class Cleanup(Part):
     """Which snapshots may be deleted, and when."""
 
@@ -192,12 +197,15 @@ class Cleanup(Part):
         return [Discard((), snapshot.checkpoint), *files]
 
     def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
-        """How a snapshot is copied into the directory of its user: all its files, and then its record, so that what has
-        a record there is complete.  If the coordinator dies in between, the one that takes over sweeps the files.  The
-        copy refers to no log, since the job goes on using those."""
-        parts, in_logs = tuple(snapshot.handles.values()), bool(snapshot.logs)
-        files = CopyFiles(snapshot.checkpoint, files_of((snapshot,)), parts, resolves=in_logs)
-        return [files, StoreCopy(msgspec.structs.replace(snapshot, logs=()))]
+        """How the copy of a snapshot into the directory of its user begins: with all its files.  If the coordinator
+        dies before their record is written, the one that takes over sweeps them."""
+        return [
+            CopyFiles(snapshot.checkpoint, files_of((snapshot,)), tuple(snapshot.handles.values()), bool(snapshot.logs))
+        ]
+
+    def may_be_recorded(self, copied: FilesCopied) -> bool:
+        """Whether a copy gets its record: only if all its files are there, so that what has a record is complete."""
+        return not copied.failure
 
     def deletes_moved(self, *, copied: bool) -> bool:
         """When a snapshot that is moved is deleted: once the copy is complete, and not before it is begun."""

@@ -108,13 +108,6 @@ class CheckpointsCleaner:
         deleted = self._parts.cleanup.deletion(snapshot, (*handles, *self._files.unneeded()))
         return [*deleted, *self.clear_logs()]
 
-    def copy(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Copy a retained snapshot for its user; nothing if there is a copy."""
-        snapshot = self._completed.find(checkpoint)
-        if snapshot is None or checkpoint in self._completed.copied:
-            return []
-        return self._parts.cleanup.copy(snapshot)
-
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
         """Those of these handles that may be discarded now; the others once no record refers to them."""
         unneeded, needed = self._completed.unneeded(handles)

@@ -17,7 +17,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.attempts import Attempts
 from ..protocol.checkpoints import UnderWay
-from ..vocabulary.causes import AnyCause, Incompatible, JobClosed
+from ..vocabulary.causes import AnyCause, JobClosed
 from ..vocabulary.effects import Effect, Return, SetTimer, Transact
 from ..vocabulary.ends import Status
 from ..vocabulary.errors import expect
@@ -138,14 +138,13 @@ class JobClosing:
         if self._under_way.storing:
             self._life.enter(msgspec.structs.replace(stage, step=AwaitingRecords()))
             return []
-        covered = self._covered(stage.closure)
-        self._life.enter(msgspec.structs.replace(stage, step=Settling(covered, self._writers)))
+        self._life.enter(msgspec.structs.replace(stage, step=Settling(self._covered(), self._writers)))
         return [*self._requests(), *self._ending.end_if_settled()]
 
-    def _covered(self, closure: Closure) -> Covered:
-        """The sealed transactions that must be committed, or may have to be: a job that its snapshot did not fit has
-        never begun, and has not decided that what came behind this snapshot is void."""
-        if isinstance(closure.cause, Incompatible):
+    def _covered(self) -> Covered:
+        """The sealed transactions that must be committed, or may have to be.  A job that was refused before it began
+        has not decided that what came behind its snapshot is void."""
+        if not self._records.has_begun:
             return MayBeCovered()
         newest = self._completed.to_restore()
         if newest is not None and self._completed.knows_all:

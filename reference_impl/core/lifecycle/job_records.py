@@ -73,6 +73,8 @@ class JobRecords:
         self._completed = completed
         self.closure: Closure | None = None
         """that a former coordinator decided to close the job, and why"""
+        self.has_begun = False
+        """an attempt of the job has been deployed, or will be once this is durable"""
         self._version = 0
         self._then: dict[int, Then] = {}
         self.had_snapshot = had_snapshot
@@ -84,18 +86,21 @@ class JobRecords:
         self._checkpoints.take_over(record.next_checkpoint)
         self._version = record.version
         self.had_snapshot = record.had_snapshot
+        self.has_begun = record.has_begun
         self.closure = record.closure
 
     def save(self, then: Then, closure: Closure | None = None) -> list[Effect]:
         """Make the record durable, and go on only then."""
         self._version += 1
         self._then[self._version] = then
+        self.has_begun = self.has_begun or isinstance(then, DeployAll)
         record = JobRecord(
             job=self._job,
             attempt=self._attempts.newest,
             next_checkpoint=self._checkpoints.next_id,
             version=self._version,
             had_snapshot=self.had_snapshot or bool(self._completed.all),
+            has_begun=self.has_begun,
             closure=closure,
         )
         return [SaveJob(record)]

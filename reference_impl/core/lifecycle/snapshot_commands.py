@@ -1,16 +1,23 @@
 """What users do with retained snapshots while the job runs: delete, copy and move them (SNAP-3).
 
-A copy is complete once its record is written, and only then is the command answered.  A snapshot that is moved is
-deleted behind that.  So a command that is repeated, because its coordinator died or its answer was lost, goes on where
-the first one stopped.
+A copy begins with its files.  Once all of them are there its record is written, which makes it complete, and only then
+is the command answered.  A snapshot that is moved is deleted behind that.  So a command that is repeated, because its
+coordinator died or its answer was lost, goes on where the first one stopped.
 """
 
 from __future__ import annotations
 
-from ..decisions.checkpointing import Cleanup
+from ..decisions.checkpointing import Cleanup, record_of_copy
 from ..vocabulary.causes import NeededForRecovery, NotCopied, NotRetained
-from ..vocabulary.effects import Effect, MarkMoved, Return
-from ..vocabulary.events import Commanded, CommandKind, CopyFailed, SnapshotCopied
+from ..vocabulary.effects import Effect, MarkMoved, Return, SweepCopies
+from ..vocabulary.events import (
+    Commanded,
+    CommandKind,
+    CompletedCheckpoint,
+    CopyFailed,
+    FilesCopied,
+    SnapshotCopied,
+)
 from ..vocabulary.ids import CheckpointId
 from .checkpoints_cleaner import CheckpointsCleaner
 from .completed_checkpoint_store import CompletedCheckpointStore
@@ -23,33 +30,50 @@ class SnapshotCommands:
         self._decisions = decisions
         self._completed = completed
         self._cleaner = cleaner
-        self._copying: dict[CheckpointId, list[Commanded]] = {}
-        """the commands that wait for a copy"""
+        self._copying: dict[CheckpointId, tuple[CompletedCheckpoint, list[Commanded]]] = {}
+        """the snapshots that are being copied, and the commands that wait for that"""
 
     def on_command(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
         """The answer is the same if the snapshot is not there any more: a user repeats a command whose answer was
         lost."""
         if event.kind is CommandKind.DELETE:
             return self._delete(event, snapshot)
-        is_copied = snapshot in self._completed.copied
-        if self._completed.find(snapshot) is None and not is_copied:
-            return [Return(event.command, cause=NotRetained(snapshot))]
-        if is_copied:
+        if snapshot in self._completed.copied:
             return self._copied(event, snapshot)
-        copy = self._cleaner.copy(snapshot)
+        if snapshot in self._copying:
+            self._copying[snapshot][1].append(event)
+            return []
+        found = self._completed.find(snapshot)
+        if found is None:
+            return [Return(event.command, cause=NotRetained(snapshot))]
+        self._copying[snapshot] = found, [event]
         moves = event.kind is CommandKind.MOVE and self._decisions.deletes_moved(copied=False)
-        deleted = self._cleaner.delete(snapshot) if moves else []
-        self._copying.setdefault(snapshot, []).append(event)
-        return [*deleted, *copy]
+        return [*(self._cleaner.delete(snapshot) if moves else ()), *self._decisions.copy(found)]
+
+    def on_files(self, event: FilesCopied) -> list[Effect]:
+        """The files of a copy are there, or one of them failed: write its record, or leave nothing of it."""
+        if event.checkpoint not in self._copying:
+            return []
+        if not self._decisions.may_be_recorded(event):
+            return self._not_copied(event.checkpoint, event.failure)
+        snapshot, _ = self._copying[event.checkpoint]
+        return [record_of_copy(snapshot)]
 
     def on_copied(self, event: SnapshotCopied) -> list[Effect]:
         self._completed.copied[event.checkpoint] = None
-        waiting = self._copying.pop(event.checkpoint, [])
-        return [effect for one in waiting for effect in self._copied(one, event.checkpoint)]
+        return [effect for one in self._waited(event.checkpoint) for effect in self._copied(one, event.checkpoint)]
 
     def on_failed(self, event: CopyFailed) -> list[Effect]:
-        cause = NotCopied(event.checkpoint, event.reason)
-        return [Return(one.command, cause=cause) for one in self._copying.pop(event.checkpoint, [])]
+        return self._not_copied(event.checkpoint, event.reason)
+
+    def _not_copied(self, checkpoint: CheckpointId, reason: str) -> list[Effect]:
+        cause = NotCopied(checkpoint, reason)
+        return [SweepCopies(), *(Return(one.command, cause=cause) for one in self._waited(checkpoint))]
+
+    def _waited(self, checkpoint: CheckpointId) -> list[Commanded]:
+        """The commands that waited for a copy, which has an end now."""
+        _, waiting = self._copying.pop(checkpoint, (None, []))
+        return waiting
 
     def _copied(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
         """There is a complete copy: go on with the move, if it is one."""

@@ -281,11 +281,8 @@ class Discard(Effect):
 
 
 class CopyFiles(Effect):
-    """Copy files of a snapshot into the directory of the user, those that are not there yet.
-
-    If one is missing or altered, or cannot be written, `CopyFailed` answers, and nothing is left of the copy; with
-    `goes_on` it is left out.
-    """
+    """Copy files of a snapshot into the directory of the user, those that are not there yet, up to the first that is
+    missing or altered, or cannot be written.  Answered by `FilesCopied`."""
 
     checkpoint: CheckpointId
     handles: tuple[Handle, ...]
@@ -293,14 +290,17 @@ class CopyFiles(Effect):
     """those of the tasks' states, which are read first to see whether all their files are whole"""
     resolves: bool = False
     """the states refer to logs of channels: their copies have the elements themselves"""
-    goes_on: bool = False
 
 
 class StoreCopy(Effect):
-    """Write the record of a snapshot into the directory of the user, which makes the copy complete; not if some of its
-    files could not be copied.  Answered by `SnapshotCopied` or `CopyFailed`."""
+    """Write the record of a snapshot into the directory of the user, which makes the copy complete.  Answered by
+    `SnapshotCopied` or `CopyFailed`."""
 
     snapshot: CompletedCheckpoint
+
+
+class SweepCopies(Effect):
+    """Delete the files in the directory of the user that no complete copy needs."""
 
 
 class MarkMoved(Effect):

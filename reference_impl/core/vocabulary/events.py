@@ -194,6 +194,14 @@ class DeleteFailed(Event):
     reason: str
 
 
+class FilesCopied(Event):
+    """The files of a snapshot are in the directory of the user, or one of them could not be copied."""
+
+    checkpoint: CheckpointId
+    failure: str = ""
+    """names the file that is missing, altered or could not be written; empty if all are there"""
+
+
 class SnapshotCopied(Event):
     """The copy of a snapshot for its user is complete."""
 
@@ -201,11 +209,10 @@ class SnapshotCopied(Event):
 
 
 class CopyFailed(Event):
-    """A snapshot could not be copied for its user; of the copy nothing is there, and it has no record."""
+    """The record of a copy could not be written."""
 
     checkpoint: CheckpointId
     reason: str
-    """names the file that is missing, altered or could not be written"""
 
 
 class CommandKind(Enum):
@@ -301,6 +308,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     had_snapshot: bool = False
     """some checkpoint completed: a start without a snapshot would lose it (ABS-14)"""
+    has_begun: bool = True
+    """its first attempt has been deployed, or will be; False if it was refused before that"""
     closure: Closure | None = None
     """once the job is being closed"""
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
-from ...core.decisions.checkpointing import Cleanup
+from ...core.decisions.checkpointing import Cleanup, record_of_copy
 from ...core.vocabulary.effects import Effect
-from ...core.vocabulary.events import CompletedCheckpoint, files_needed
+from ...core.vocabulary.events import CompletedCheckpoint, FilesCopied, files_needed
 from ..registry import Defect
 
 
 class DeletedBeforeItIsCopied(Cleanup):
-    """P35: a snapshot is deleted first, and what is still there of it is copied then."""
+    """P35: a snapshot is deleted first and copied then, and the copy gets its record though files are gone."""
 
     def deletes_moved(self, *, copied: bool) -> bool:
         self.reached = True
         return not copied
 
-    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
-        return _going_on(super().copy(snapshot))
+    def may_be_recorded(self, copied: FilesCopied) -> bool:
+        return True
 
 
 class RecordBeforeFiles(Cleanup):
@@ -26,7 +26,7 @@ class RecordBeforeFiles(Cleanup):
 
     def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = True
-        return super().copy(snapshot)[::-1]
+        return [record_of_copy(snapshot), *super().copy(snapshot)]
 
 
 class CopiesItsOwn(Cleanup):
@@ -34,22 +34,16 @@ class CopiesItsOwn(Cleanup):
 
     def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         self.reached = self.reached or bool(files_needed(snapshot))
-        files, record = super().copy(snapshot)
-        return [msgspec.structs.replace(files, handles=tuple(snapshot.handles.values())), record]
+        (files,) = super().copy(snapshot)
+        return [msgspec.structs.replace(files, handles=tuple(snapshot.handles.values()))]
 
 
-class LeavesOutWhatFails(Cleanup):
-    """P49: a file that is missing or cannot be written is left out of a copy, which gets its record all the same."""
+class RecordWithoutFiles(Cleanup):
+    """P49: a copy gets its record although a file is missing or cannot be written."""
 
-    def copy(self, snapshot: CompletedCheckpoint) -> list[Effect]:
-        self.reached = True
-        return _going_on(super().copy(snapshot))
-
-
-def _going_on(copy: list[Effect]) -> list[Effect]:
-    """What fails is left out, and nothing is looked at before."""
-    files, record = copy
-    return [msgspec.structs.replace(files, parts=(), goes_on=True), record]
+    def may_be_recorded(self, copied: FilesCopied) -> bool:
+        self.reached = self.reached or bool(copied.failure)
+        return True
 
 
 DEFECTS = (
@@ -79,6 +73,6 @@ DEFECTS = (
         upstream="FLIP-47 (self-contained savepoints)",
         title="a copy counts as complete although a file could not be copied",
         invariant="restored-state",
-        replacements=lambda: {"cleanup": LeavesOutWhatFails()},
+        replacements=lambda: {"cleanup": RecordWithoutFiles()},
     ),
 )

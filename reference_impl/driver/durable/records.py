@@ -14,6 +14,7 @@ from ...core.vocabulary.events import (
     CopyFailed,
     DeleteFailed,
     Event,
+    FilesCopied,
     JobSaved,
     RecordStored,
     SnapshotCopied,
@@ -79,8 +80,6 @@ class Records:
         self.arms = arms
         self._tries: dict[tuple[RecordWriter, CheckpointId | None, tuple[Handle, ...]], int] = {}
         """of deletes of a coordinator that failed: how often in a row"""
-        self._not_copied: CheckpointId | None = None
-        """the snapshot some of whose files could not be copied: it gets no record"""
         self._is_stepping = False
         """files are deleted one by one, and some are still there"""
         self._pausing: list[RecordWriter] = []
@@ -152,12 +151,11 @@ class Records:
 
     def copy(self, runner: RecordWriter, effect: CopyFiles) -> None:
         """Copy file by file; the coordinator may die before and after each."""
-        self._not_copied = None
         try:
             for part in effect.parts:
                 self.files.read(part)
         except CorruptSnapshot as error:
-            self._copy_failed(runner, effect.checkpoint, str(error))
+            runner.feed(FilesCopied(effect.checkpoint, str(error)))
             return
         changed = effect.parts if effect.resolves else ()
         for name in dict.fromkeys(effect.handles):
@@ -173,10 +171,10 @@ class Records:
                     raise OSError(f"{name}: the store reported an error")
                 self.files.copy(name, self._with_rows if name in changed else None)
             except (OSError, CorruptSnapshot) as error:
-                if not effect.goes_on:
-                    self._copy_failed(runner, effect.checkpoint, str(error))
-                    return
+                runner.feed(FilesCopied(effect.checkpoint, str(error)))
+                return
             self._reach("file-copied", "after", runner)
+        runner.feed(FilesCopied(effect.checkpoint))
 
     def _with_rows(self, data: bytes) -> bytes:
         """A task's part of a snapshot with the elements that it has in logs of channels."""
@@ -184,8 +182,6 @@ class Records:
 
     def store_copy(self, runner: RecordWriter, effect: StoreCopy) -> None:
         checkpoint = effect.snapshot.checkpoint
-        if not runner.alive or self._not_copied == checkpoint:
-            return
         if not self._reach("snapshot-copied", "before", runner):
             return
         record = f"the record of the copy of checkpoint {checkpoint}"
@@ -200,7 +196,7 @@ class Records:
                 raise OSError(f"{record}: the store reported an error")
             self.files.store_copy(effect.snapshot)
         except OSError as error:
-            self._copy_failed(runner, checkpoint, str(error))
+            runner.feed(CopyFailed(checkpoint, str(error)))
             return
         if self._reach("snapshot-copied", "after", runner):
             runner.feed(SnapshotCopied(checkpoint))
@@ -220,11 +216,8 @@ class Records:
         self.world.lose_coordinator(torn, self.world.settings.takeover_us)
         return True
 
-    def _copy_failed(self, runner: RecordWriter, checkpoint: CheckpointId, reason: str) -> None:
-        """Delete what was copied of it, and tell the coordinator."""
-        self._not_copied = checkpoint
+    def sweep_copies(self) -> None:
         self.files.keep_copies(files_of(self.files.copied()))
-        runner.feed(CopyFailed(checkpoint, reason))
 
     def _reach(self, point: str, side: str, runner: RecordWriter) -> bool:
         return self.world.points.reach(point, None, side, runner)
@@ -290,8 +283,7 @@ class Records:
         again and again, files stay until a next coordinator sweeps the store; a record must not, as this coordinator
         takes it for deleted: it dies, and the next one finds the record.
 
-        While a record is there that was to be deleted, the coordinator does nothing else: the record may refer to what
-        would be deleted next.
+        While a record is there that was to be deleted, the coordinator does nothing else (`holds_up`).
         """
         which = runner, failed.checkpoint, failed.files
         tries = self._tries[which] = self._tries.get(which, 0) + 1
@@ -314,7 +306,17 @@ class Records:
         self._end_if_all_is_deleted()
 
     def holds_up(self, runner: RecordWriter) -> bool:
-        """Whether the coordinator waits for a record that it could not delete."""
+        """Whether the coordinator waits for a record that it could not delete.
+
+        It stands still meanwhile.  From the step that discards a record on, the core takes the snapshot for gone, and
+        what the same step and later ones order rests on that: its files are deleted, and those that it shared; so are
+        logs of channels; the sources are told the oldest checkpoint and let go what lies before it; and its user is
+        answered.  A coordinator that takes over finds the record, and would restore from it what is gone.
+
+        The other way would be a third state between retained and gone, with an answer to each `Discard` of a record.
+        Then all these orders, and the notification that a checkpoint is complete, would have to wait for that answer,
+        in each run, though a delete hardly ever fails.
+        """
         return self._held_up is runner
 
     def when_all_is_deleted(self, runner: RecordWriter, action: Callable[[], None]) -> None:
@@ -334,4 +336,4 @@ class Records:
         unneeded = tuple(handle for handle in self.files.handles() if handle not in kept)
         if unneeded:
             self._delete(runner, None, unneeded)
-        self.files.keep_copies(files_of(self.files.copied()))
+        self.sweep_copies()

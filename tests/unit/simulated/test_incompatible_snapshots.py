@@ -213,7 +213,7 @@ def test_what_had_finished_is_that_of_the_layout_of_old() -> None:
     statuses = [status for status, _ in endings(result.history)]
     assert statuses == ["stopped", "stopped", "failed", "finished"]
     case = Case(scenario.workload, scenario.topology, result.history)
-    assert case.layouts[2].parallelism["count"] == 3 > case.submitted.parallelism["count"]
+    assert case.jobs.layouts[2].parallelism["count"] == 3 > case.submitted.parallelism["count"]
     assert "count" in finished_before(case, 3)
     savepoint = case.lineages.completed[journal(JobEnded, result.history)[1].checkpoint or 0]
     savepoint.finished.remove("count-2")

@@ -333,7 +333,7 @@ def test_what_is_wrong_about_a_task_that_recovered_locally_is_seen(
     drawn = counted()
     history = msgspec.json.decode(msgspec.json.encode(drawn.history), type=History)
     mutate(history)
-    verdict = judge_case(Case(drawn.case.workload, drawn.case.topology, history)).verdicts[invariant]
+    verdict = judge_case(Case(drawn.case.workload, drawn.case.submitted, history)).verdicts[invariant]
     assert isinstance(verdict, Violated)
 
 

@@ -159,7 +159,7 @@ def test_what_is_wrong_outside_a_part_that_restarted_is_seen(mutate: Callable[[H
     planned = killed()
     history = msgspec.json.decode(msgspec.json.encode(planned.history), type=History)
     mutate(history)
-    verdict = judge_case(Case(planned.case.workload, planned.case.topology, history)).verdicts[invariant]
+    verdict = judge_case(Case(planned.case.workload, planned.case.submitted, history)).verdicts[invariant]
     assert isinstance(verdict, Violated)
 
 

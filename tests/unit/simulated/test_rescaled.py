@@ -5,10 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cutproof.faults.plan import AtPoint, AtTime, FailCommit, KillTask
+from cutproof.faults.plan import AtPoint, AtTime, FailCommit, KillTask, LoseMessage
+from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
+from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import CommandIssued, History
 from cutproof.properties.model.workload import Count, Map
+from cutproof.properties.quick_checker.case import Case
+from cutproof.reference_impl.core.decisions.parts import Parts
 from unit.simulated.worlds import all_there, journal
 from unit.simulated.worlds import job as plain_job
 
@@ -74,6 +78,28 @@ def test_a_failure_before_the_first_checkpoint_distributes_it_once_more(task: st
     kill = KillTask(trigger=AtPoint(point="state-loaded", task=task, occurrence=1), task=task)
     history = all_there(job(STOP, resume(**every(3)), faults=(kill,)))
     assert len([run for run in history.runs if run.task == task and run.job == 2]) == 2
+
+
+@pytest.mark.parametrize("lost", [1, 3, 40])
+def test_in_flight_data_behind_a_task_that_is_not_deployed_is_that_of_its_receivers_last_run(lost: int) -> None:
+    """Attempts in which a map is not deployed complete no checkpoint: each restores the data behind it anew, and only
+    the last is on the lineage.  With forty lost orders the second job uses up its restarts, and its map never runs."""
+    completed = AtPoint(point="checkpoint-completed", occurrence=2, side="after")
+    loses = tuple(LoseMessage(trigger=completed, message="deploy", task="op0-0") for _ in range(lost))
+    unaligned = {"alignment": "unaligned", "apply_cost_us": 500, "channel_capacity": 16, "checkpoint_interval_us": 600}
+    commands = (Cancel(trigger=completed), resume(op1=3))
+    scenario = job(*commands, records=24, faults=loses, retained_checkpoints=3, **unaligned)
+    history = Run(scenario, Parts(), False).history()
+    assert judge(scenario.workload, scenario.topology, history).violated == {}
+    case = Case(scenario.workload, scenario.topology, history)
+    tries = [run for run in history.runs if run.task == "op1-1" and run.job == 2]
+    restored = [content.recovered for run in tries if (content := case.content("op0-0>op1-1", run)) is not None]
+    assert len(restored) > min(lost, 8)
+    assert len(restored[0]) > 0
+    assert restored == [restored[0]] * len(restored)
+    first, last = case.lineage.segments["op1-1"]
+    assert (first.run.job, last.run.attempt) == (1, tries[-1].attempt)
+    assert {run.job for run in history.runs if run.task == "op0-0"} == ({1} if lost == 40 else {1, 2})
 
 
 def test_sealed_transactions_of_sinks_that_are_no_more_are_committed_by_others() -> None:

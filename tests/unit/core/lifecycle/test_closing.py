@@ -122,7 +122,7 @@ class Job:
         self.completed = CompletedCheckpointStore(graph, Config(), Parts(), 1, self.under_way, named=None)
         self.completed.take_over(complete, knows_all=knows_all)
         self.records = neighbour("records")
-        self.records.had_snapshot = False
+        self.records.had_snapshot, self.records.has_begun = False, True
         self.closing = JobClosing(
             graph,
             Config(retry_us=30),
@@ -205,6 +205,14 @@ def test_what_may_have_been_promised_is_covered(
     job = Job(*map(complete_snapshot, complete), knows_all=knows_all)
     job.records.had_snapshot = had_snapshot
     assert job.closed().life.stage == job.settling(SINK, covered=covered)
+
+
+@pytest.mark.parametrize("complete", [(), (4, 5)])
+def test_a_job_that_was_refused_before_it_began_aborts_nothing_that_is_sealed(complete: tuple[int, ...]) -> None:
+    """What newer snapshots of its origin cover may still be restored by another job."""
+    job = Job(*map(complete_snapshot, complete))
+    job.records.has_begun = False
+    assert job.closed().life.stage == job.settling(SINK, covered=MayBeCovered())
 
 
 def test_answers_of_the_store_lead_to_the_end() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
-from cutproof.reference_impl.core.lifecycle.job_records import Close, JobRecords, Perform, TriggerCheckpoint
+from cutproof.reference_impl.core.lifecycle.job_records import Close, DeployAll, JobRecords, Perform, TriggerCheckpoint
 from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.effects import SaveJob
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
@@ -47,7 +50,26 @@ class Job:
 
 
 def record(version: int, **more: Any) -> SaveJob:
-    return SaveJob(JobRecord(**{"job": 1, "attempt": 2, "next_checkpoint": 5, "version": version, **more}))
+    """Of a job that has not begun, unless it is said that it has."""
+    fields = {"job": 1, "attempt": 2, "next_checkpoint": 5, "version": version, "has_begun": False, **more}
+    return SaveJob(JobRecord(**fields))
+
+
+DEPLOY = DeployAll(None, Killed())
+
+
+def test_a_record_says_whether_the_job_has_begun() -> None:
+    job = Job()
+    assert job.records.save(Close(None), CLOSURE) == [record(1, closure=CLOSURE)], "it was refused"
+    assert job.records.save(DEPLOY) == [record(2, has_begun=True)]
+    assert job.records.save(Close(None), CLOSURE) == [record(3, has_begun=True, closure=CLOSURE)]
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_successor_knows_whether_the_job_has_begun(has_begun: bool) -> None:
+    job = Job()
+    job.records.take_over(JobRecord(job=1, attempt=2, next_checkpoint=5, has_begun=has_begun, closure=CLOSURE))
+    assert job.records.save(Close(None), CLOSURE) == [record(1, has_begun=has_begun, closure=CLOSURE)]
 
 
 def test_a_record_says_how_far_was_counted_and_each_version_has_the_next_number() -> None:
@@ -81,7 +103,9 @@ def test_a_successor_counts_on_from_the_record_and_knows_what_it_says() -> None:
     )
     assert (job.attempts.newest, job.checkpoints.next_id) == (8, 21)
     assert (job.records.had_snapshot, job.records.closure) == (True, CLOSURE)
-    assert job.records.save(Close(None)) == [record(31, attempt=8, next_checkpoint=21, had_snapshot=True)]
+    assert job.records.save(Close(None)) == [
+        record(31, attempt=8, next_checkpoint=21, had_snapshot=True, has_begun=True)
+    ]
 
 
 def test_the_first_completion_in_memory_waits_until_the_record_says_that_there_was_one() -> None:

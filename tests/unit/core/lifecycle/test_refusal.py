@@ -28,6 +28,7 @@ def refusal(new: JobGraph, initial: CompletedCheckpoint) -> str:
     job = CoordinatorRig(job=2, graph=new, coordinator={"initial": (initial,)})
     effects = job.start()
     reason = job.closed_for
+    assert job.unsaved[-1].has_begun is not bool(reason)
     assert bool(deployed([*effects, *job.saved()])) is not bool(reason)
     return reason
 

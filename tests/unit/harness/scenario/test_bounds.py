@@ -101,7 +101,7 @@ BEYOND: dict[str, tuple[Bound, Callable[[], Scenario]]] = {
     "operators": (bounds.OPERATORS, lambda: _many_operators(101)),
     "subtasks": (bounds.SUBTASKS, lambda: _row_of_operators(40, 30)),
     "channels": (bounds.CHANNELS, lambda: _row_of_operators(5, 64)),
-    "rows": (bounds.ROWS, lambda: _row_of_operators(3, 1, *[FlatMap(fan=255)] * 3)),
+    "rows": (bounds.ROWS, lambda: _row_of_operators(3, 1, FlatMap(fan=129), FlatMap(fan=128), Map(add=1))),
     "faults": (bounds.FAULTS, lambda: replace(chain(), faults=(KILL,) * 1_001)),
     "commands": (bounds.COMMANDS, lambda: replace(chain(), commands=(Cancel(trigger=AtTime(at_us=1)),) * 101)),
     "deviations": (bounds.PERTURBATIONS, lambda: replace(chain(), deviations=(LATE,) * 10_001)),

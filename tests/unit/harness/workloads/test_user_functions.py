@@ -88,7 +88,7 @@ def test_what_belongs_to_no_key_survives_another_parallelism(name: str) -> None:
     for index in range(24):
         result = run(subject, rescaled_everywhere(draw(5, index)))
         assert not result.judgement.violated
-        changed_width += len({layout.parallelism["mine"] for layout in result.case.layouts.values()}) > 1
+        changed_width += len({layout.parallelism["mine"] for layout in result.case.jobs.layouts.values()}) > 1
         held.update(name for name, verdict in result.judgement.verdicts.items() if isinstance(verdict, Holds))
     assert changed_width > 5
     assert min(held[one] for one in ("no-data-loss", "consistent-cut", "restored-state")) > 1

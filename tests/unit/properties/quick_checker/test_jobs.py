@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from cutproof.properties.model.absent import first_absent, laid_without, without
+from cutproof.properties.model.history import History
 from cutproof.properties.model.upgrade import Upgrade, absent_after
 from cutproof.properties.model.workload import (
     Count,
@@ -20,6 +21,7 @@ from cutproof.properties.model.workload import (
     Workload,
     problems,
 )
+from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.quick_checker.expected import compute
 from cutproof.properties.reconstruct.layouts import same_width
 from cutproof.properties.reconstruct.lineage import INFINITE
@@ -44,6 +46,17 @@ def chain(*edges: str) -> tuple[Workload, Topology]:
     )
     assert problems(workload, topology) == []
     return workload, topology
+
+
+def test_what_was_submitted_has_all_nodes_and_the_first_job_only_its_own() -> None:
+    workload, topology = chain("hash", "forward", "rebalance")
+    empty = History(subject="toy", guarantee="exactly-once", sink="transactional")
+    count, last = workload.nodes
+    later = msgspec.structs.replace(workload, nodes=(count, msgspec.structs.replace(last, later=True)))
+    case = Case(later, topology, empty)
+    assert (case.submitted, "map" in case.jobs.topology.parallelism) == (topology, True)
+    assert sorted(case.jobs.first.parallelism) == ["count", "sink", "source"]
+    assert Case(workload, topology, empty).jobs.first == topology
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from cutproof.properties.spark.questions import questions_of
 SEED, SCENARIOS = 5, 60
 SUBJECT = SimulatedSubject()
 DRAW = drawer(Plan(seed=SEED), SUBJECT)
-LISTS = ("classes", "layouts", "channels", "ends", "drained", "closing", "committed", "pending", "settled")
+LISTS = ("classes", "channels", "ends", "drained", "closing", "committed", "pending", "settled")
 """values of a case that are shared as a whole"""
 
 
@@ -23,7 +23,7 @@ def values_of(case: Case) -> dict[str, Any]:
     """The shared values that can be compared by their content, computed if they have not been."""
     expected, lineages = case.expected, case.lineages
     segments = [one for of_task in case.lineage.segments.values() for one in of_task]
-    found: dict[str, Any] = {name: getattr(case, name) for name in LISTS}
+    found: dict[str, Any] = {name: getattr(case, name) for name in LISTS} | {"layouts": case.jobs.layouts}
     found |= {f"lineages.{name}": getattr(lineages, name) for name in ("runs", "completed", "starts", "operators")}
     for checkpoint in (None, *lineages.completed):
         found[f"positions {checkpoint}"] = case.positions(checkpoint)
