@@ -379,7 +379,7 @@ class Coordinator:
             if isinstance(stage, Closing | Ended):
                 return [Return(event.command, cause=JobHasEnded())]
             return self._closing.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
-        if not self._config.rewinds:
+        if not self._config.takes_checkpoints:
             return [Return(event.command, cause=NoSnapshots())]
         if event.snapshot is not None:
             return self._on_snapshot(event, event.snapshot)

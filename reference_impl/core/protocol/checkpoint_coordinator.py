@@ -153,8 +153,9 @@ class CheckpointCoordinator:
     def on_all_running(self) -> list[Effect]:
         """All tasks run now: take checkpoints.  With at-most-once there are none (ABS-7)."""
         finishing = self._finish() if self._ends.all_input_has_ended else []
-        timer = [SetTimer(CheckpointInterval(), self._config.checkpoint_interval_us)] if self._config.rewinds else []
-        return [*finishing, *timer]
+        if not self._config.takes_checkpoints:
+            return finishing
+        return [*finishing, SetTimer(CheckpointInterval(), self._config.checkpoint_interval_us)]
 
     def on_interval_over(self, timeout: CheckpointInterval) -> list[Effect]:
         """The interval has passed: create a checkpoint if one may be triggered."""
@@ -179,7 +180,7 @@ class CheckpointCoordinator:
     @property
     def may_trigger_any(self) -> bool:
         """Whether a checkpoint other than the final one may be triggered (FIN-7)."""
-        return self._config.goes_on or not self._ends.some_input_has_ended
+        return self._config.triggers_after_finish or not self._ends.some_input_has_ended
 
     def on_pause_over(self, timeout: MinimumPause) -> list[Effect]:
         self._paused = False
@@ -280,6 +281,6 @@ class CheckpointCoordinator:
         """All input is processed: take the final checkpoint."""
         if self._under_way.is_ending:
             return []
-        if not self._config.rewinds or self._config.settles_at_finish:
+        if not self._config.has_final_checkpoint:
             return self._finishing.terminate(None, JobEnd.FINISH)
         return self.create_checkpoint(ending=JobEnd.FINISH)

@@ -331,7 +331,7 @@ class TransactionalSink:
 
     def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
         self.task.await_commits()
-        if self.task.config.settles_at_finish:
+        if not self.task.config.has_final_checkpoint:
             return [*self._settle(), *self._finish_if_settled()]
         commits = self.on_complete(checkpoint) if checkpoint is not None else []
         return [*commits, *self._finish_if_settled()]

@@ -445,7 +445,7 @@ class Task(ABC):
             in_flight=snapshot.in_flight,
             files=self.formats.acknowledged(filed) if filed is not None else (),
         )
-        if self.config.memory:
+        if self.config.snapshots_in_memory:
             return [Ship(snapshot, synchronous, ack)]
         until = self.parts.storing.acknowledged_after()  # the write has to be durable
         return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),), filed, until)]

@@ -225,7 +225,7 @@ def test_a_record_that_was_being_stored_counts_as_cover() -> None:
 
 def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
     """In memory the record is stored only once it is durable that there is one: after the cancel."""
-    job = CoordinatorRig(memory=True).up()
+    job = CoordinatorRig(snapshots_in_memory=True).up()
     job.trigger()
     job.ack(1, state=TaskState())
     job.command("cancel")

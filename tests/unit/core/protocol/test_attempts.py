@@ -123,7 +123,7 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
 
 
 def test_states_from_memory_travel_with_the_deployment() -> None:
-    job = CoordinatorRig(memory=True).up()
+    job = CoordinatorRig(snapshots_in_memory=True).up()
     job.trigger()
     job.ack(1, state=TaskState(positions={0: 7}))
     job.saved()

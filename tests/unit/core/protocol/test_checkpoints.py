@@ -167,7 +167,7 @@ def test_an_acknowledgement_repeated_while_the_record_is_stored_or_after_discard
 
 
 def test_states_in_the_coordinators_memory_come_with_the_acknowledgement() -> None:
-    job = CoordinatorRig(memory=True).up()
+    job = CoordinatorRig(snapshots_in_memory=True).up()
     job.trigger()
     state = TaskState(positions={0: 4})
     job.ack(1, state=state)
@@ -176,7 +176,7 @@ def test_states_in_the_coordinators_memory_come_with_the_acknowledgement() -> No
 
 
 def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests_on_it() -> None:
-    job = CoordinatorRig(memory=True).up()
+    job = CoordinatorRig(snapshots_in_memory=True).up()
     job.trigger()
     (save,) = job.ack(1, state=TaskState())
     assert isinstance(save, SaveJob)
