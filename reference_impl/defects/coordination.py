@@ -1,4 +1,4 @@
-"""Groups A and E, and M02: how the coordinator counts, completes and gives up, and whom its messages reach."""
+"""Groups A and E, and M02: how the coordinator counts, completes and aborts, and whom its messages reach."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Failover:
         return [*effects, SetTimer(RestartDelay(), self._config.restart_delay_us)]
 
     def _fail_over_region(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
-        """A region is lost: give up what needs it, and restart it after a delay."""
+        """A region is lost: abort what needs it, and restart it after a delay."""
         effects = self._cancellation.end_region(lost, RegionRestarts(lost, cause))
         if self._regional.widen(lost):
             return effects

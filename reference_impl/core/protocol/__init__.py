@@ -17,7 +17,7 @@ ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpo
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
                                     CheckpointCoordinator.on_pause_over, CheckpointCoordinator.on_checkpoint_timeout,
                                     CheckpointCoordinator._after_abort
-ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
+ABS-4  completion, abort            checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
                                     Checkpoints._awaiting
                                     ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.acknowledged (one that
                                     comes late, or of an older attempt)

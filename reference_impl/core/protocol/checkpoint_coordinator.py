@@ -241,7 +241,7 @@ class CheckpointCoordinator:
         going_on = [task for task in self._tasks if task not in leaving]
         return [*(self._attempts.message_to(task, notification) for task in going_on), *orders]
 
-    # -- a checkpoint is given up (ABS-4) ------------------------------------------------
+    # -- a checkpoint is aborted (ABS-4) --------------------------------------------------
 
     def on_decline(self, message: Decline) -> list[Effect]:
         pending = self._under_way.pending.get(message.checkpoint)

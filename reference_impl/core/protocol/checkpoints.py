@@ -1,4 +1,4 @@
-"""The coordinator's checkpoints: triggered, acknowledged, complete, or given up (ABS-3, ABS-4).
+"""The coordinator's checkpoints: triggered, acknowledged, complete, or aborted (ABS-3, ABS-4).
 
 Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.2, has a
 central coordinator that injects barriers into the sources.  That each task acknowledges its snapshot, and the
@@ -8,7 +8,7 @@ coordinator thereby learns that all are there, is from Flink's documentation of 
 A checkpoint is *pending* from the moment at which it gets its id, before the tasks are triggered, until every expected
 task has acknowledged.  Then its record is *being stored*.  Once that is durable the checkpoint is complete.
 
-The papers do not say what becomes of older checkpoints, or of the snapshots of one that is given up; that is handed to
+The papers do not say what becomes of older checkpoints, or of the snapshots of one that is aborted; that is handed to
 this machine (`CompletedCheckpoints`, `Cleaner`).  Nor do they have tasks that finish (FLIP-147).  A task that has
 finished takes no part (FIN-1).  A task whose senders have all finished is triggered by the coordinator.  A task that
 finishes while a checkpoint is pending counts as finished in it, once all its senders do (FIN-8).
@@ -179,12 +179,12 @@ class Cleaner(Protocol):
 
     def subsumed(self, snapshots: Sequence[CompletedCheckpoint]) -> list[Effect]: ...
 
-    def given_up(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
-        """A checkpoint was given up; the snapshots in `missing` are not acknowledged, and may still be written."""
+    def aborted(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
+        """A checkpoint was aborted; the snapshots in `missing` are not acknowledged, and may still be written."""
         ...
 
     def discard_leftovers(self) -> list[Effect]:
-        """A checkpoint is complete: discard again what may have been written since for those that were given up."""
+        """A checkpoint is complete: discard again what may have been written since for those that were aborted."""
         ...
 
     def clear_logs(self) -> list[Effect]:
@@ -411,16 +411,16 @@ class Checkpoints:
         self._count(-1, answered.pending)
         return answered
 
-    # -- giving up -----------------------------------------------------------------
-    # A checkpoint that is declined, timed out or subsumed is aborted, each with its cause (ABS-4).  `abandon` gives up
-    # all pending ones when their attempt fails.
+    # -- aborted --------------------------------------------------------------------
+    # A checkpoint that is declined, timed out or subsumed is aborted, each with its cause (ABS-4).
+    # `abort_with_attempt` aborts all pending ones when their attempt fails.
 
     def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
-        """Give a pending checkpoint up, discard its states, and remember which states may still be written."""
+        """Abort a pending checkpoint: discard its states, remember which may still be written, and notify the tasks."""
         if self._under_way.pending.pop(pending.checkpoint, None) is None:
             return []
         self._count(-1, pending)
-        return [*self._give_up(pending, cause), *self._send_abort(pending)]
+        return [*self._discard_aborted(pending, cause), *self._send_abort(pending)]
 
     def abort_all(self, cause: AnyCause) -> list[Effect]:
         """A part of the tasks is lost, without whose snapshots no pending checkpoint can complete."""
@@ -429,12 +429,12 @@ class Checkpoints:
 
     def store_failed(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
         pending = self._store_answered(checkpoint).pending
-        return pending, [*self._give_up(pending, cause), *self._send_abort(pending)]
+        return pending, [*self._discard_aborted(pending, cause), *self._send_abort(pending)]
 
-    def _give_up(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+    def _discard_aborted(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         missing = [self._handle(pending, task) for task in pending.expected if task not in pending.acknowledged]
         aborted = CheckpointAborted(pending.checkpoint, pending.attempt, str(cause))
-        return [aborted, *self._cleaner.given_up(pending, missing)]
+        return [aborted, *self._cleaner.aborted(pending, missing)]
 
     def _send_abort(self, pending: Pending) -> list[Effect]:
         order = Abort(job=self._job, attempt=pending.attempt, checkpoint=pending.checkpoint)
@@ -444,10 +444,10 @@ class Checkpoints:
         attempt = self._attempts.within(pending.attempt, task)
         return self._parts.naming.handle(self._job, pending.checkpoint, task, attempt)
 
-    def abandon(self, cause: AnyCause) -> list[Effect]:
-        """The attempt has failed: none of its pending checkpoints can complete any more."""
+    def abort_with_attempt(self, cause: AnyCause) -> list[Effect]:
+        """The attempt has failed, and its tasks are cancelled: none of its pending checkpoints can complete."""
         pending, self._under_way.pending = self._under_way.pending, {}
-        effects = [effect for one in pending.values() for effect in self._give_up(one, cause)]
+        effects = [effect for one in pending.values() for effect in self._discard_aborted(one, cause)]
         being_stored = sum(not one.pending.savepoint for one in self._under_way.storing)
         self._counters = self._parts.failover.counted_on(self._counters, being_stored)
         return effects

@@ -59,8 +59,8 @@ from .barrier_alignment import (
     BarrierCame,
     BlockChannel,
     CancelCame,
-    GiveUp,
     PartitionEnded,
+    SendCancelBarrier,
     Signal,
     TakeSnapshot,
     TriggerCame,
@@ -194,8 +194,8 @@ class InputsInTransit(InTransit, Protocol):
         """A barrier arrives at the head of its channel."""
         ...
 
-    def drop(self, checkpoint: CheckpointId) -> None:
-        """The checkpoint was given up."""
+    def aborted(self, checkpoint: CheckpointId) -> None:
+        """The checkpoint was aborted here, or by the coordinator."""
         ...
 
     def ended(self, channel: int) -> None:
@@ -369,13 +369,13 @@ class InputTask(Task):
 
     def _on_cancel(self, cancel: CancelBarrier, channel: int) -> list[Effect]:
         if self._in_flight_inputs is not None:
-            self._in_flight_inputs.drop(cancel.checkpoint)
+            self._in_flight_inputs.aborted(cancel.checkpoint)
         return self.signal(CancelCame(cancel.checkpoint, channel))
 
     def on_abort(self, message: Abort) -> list[Effect]:
-        self.formats.drop(message.checkpoint)
+        self.formats.aborted(message.checkpoint)
         if self._in_flight_inputs is not None:
-            self._in_flight_inputs.drop(message.checkpoint)
+            self._in_flight_inputs.aborted(message.checkpoint)
         return self.signal(AbortCame(message.checkpoint))
 
     def signal(self, signal: Signal) -> list[Effect]:
@@ -392,9 +392,9 @@ class InputTask(Task):
                     effects.append(Block(channel))
                 case UnblockChannels(channels):
                     effects += [Unblock(channel) for channel in channels]
-                case GiveUp(checkpoint, declined):
+                case SendCancelBarrier(checkpoint, declines):
                     effects += self.broadcast(CancelBarrier(checkpoint))
-                    if declined:
+                    if declines:
                         effects.append(self.decline(checkpoint, "given up upstream"))
         return effects
 

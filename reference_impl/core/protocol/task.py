@@ -153,9 +153,7 @@ class SnapshotFormats(Protocol):
 
     def complete(self, checkpoint: CheckpointId) -> None: ...
 
-    def drop(self, checkpoint: CheckpointId) -> None:
-        """The checkpoint was given up."""
-        ...
+    def aborted(self, checkpoint: CheckpointId) -> None: ...
 
 
 class InTransit(Protocol):
@@ -329,22 +327,22 @@ class Task(ABC):
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         if not isinstance(self.life, Created):
             return []
-        called_off = self._cancel_given_up(message)
+        cancels = self._cancel_aborted(message)
         if message.finished:
-            return [*called_off, *self.stay_finished()]
+            return [*cancels, *self.stay_finished()]
         self.life = Restoring(message)
         self.starts_from = message.checkpoint
         restoring = self._read_on(self._reading.begin(message))
-        return [*called_off, *self.parts.startup.begins_with(restoring)]
+        return [*cancels, *self.parts.startup.begins_with(restoring)]
 
-    def _cancel_given_up(self, message: Deploy) -> list[Effect]:
-        """A task that recovers alone takes no part in the checkpoints that were given up.  It sends a cancel barrier
+    def _cancel_aborted(self, message: Deploy) -> list[Effect]:
+        """A task that recovers alone takes no part in the checkpoints that were aborted.  It sends a cancel barrier
         for each: the tasks downstream may wait for a barrier that the lost attempt sent in vain (ABS-4, UNA-4)."""
-        if message.given_up is None:
+        if message.aborted_up_to is None:
             return []
-        self.skip_checkpoints(message.given_up)
+        self.skip_checkpoints(message.aborted_up_to)
         last = message.checkpoint if message.checkpoint is not None else NO_CHECKPOINT
-        numbers = range(last + 1, message.given_up + 1)
+        numbers = range(last + 1, message.aborted_up_to + 1)
         return [effect for number in numbers for effect in self.broadcast(CancelBarrier(CheckpointId(number)))]
 
     @abstractmethod
@@ -544,7 +542,7 @@ class Task(ABC):
 
     @abstractmethod
     def on_abort(self, message: Abort) -> list[Effect]:
-        """The coordinator gave a checkpoint up."""
+        """The coordinator aborted a checkpoint."""
 
     def on_mail(self, event: Mailed) -> list[Effect]:
         raise ProtocolViolated(f"{self.spec.task} put nothing off")

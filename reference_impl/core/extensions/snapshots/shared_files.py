@@ -90,8 +90,8 @@ class SharedFiles:
             self._let_go.pop(file, None)
         return unneeded
 
-    def given_up(self, files: Sequence[Handle]) -> tuple[Handle, ...]:
-        """The files to delete with a checkpoint that is given up and needed these: of its own, and of its base."""
+    def freed_by_abort(self, files: Sequence[Handle]) -> tuple[Handle, ...]:
+        """The files to delete with a checkpoint that is aborted and needed these: of its own, and of its base."""
         if not files:
             return self.unneeded()
         deleted = self._increments.freed(files, self._increments.counts(self._holders()))

@@ -67,7 +67,7 @@ def test_nothing_else_is_triggered_while_it_ends() -> None:
     assert answer(job.command("savepoint")) == (9, None, "the job is ending already")
 
 
-def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
+def test_the_final_checkpoint_is_taken_again_when_it_was_aborted() -> None:
     job = CoordinatorRig().up()
     job.ended()
     job.saved()

@@ -232,7 +232,7 @@ def test_with_local_recovery_the_task_goes_on_in_the_channels_that_are_there() -
     assert restarted == RegionRestarted(AttemptId(4), CheckpointId(2), (A[1],), True)
     assert isinstance(order, SendToTask)
     assert isinstance(order.message, Deploy)
-    assert (order.task, order.message.channels_of, order.message.given_up) == (A[1], 3, LAST)
+    assert (order.task, order.message.channels_of, order.message.aborted_up_to) == (A[1], 3, LAST)
 
 
 def test_the_job_works_again_once_the_whole_region_runs() -> None:

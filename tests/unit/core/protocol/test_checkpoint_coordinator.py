@@ -169,7 +169,7 @@ def test_a_users_command_asks_for_a_savepoint() -> None:
 
 def test_a_checkpoint_is_triggered_once_its_id_is_durable_unless_its_attempt_is_over() -> None:
     job = Job()
-    assert job.machine.trigger_checkpoint(NUMBER) == [], "it was given up"
+    assert job.machine.trigger_checkpoint(NUMBER) == [], "it was aborted"
     job.pending()
     assert job.machine.trigger_checkpoint(NUMBER) == [Told("triggered", (NUMBER,))]
     job.attempts.begin()
@@ -250,7 +250,7 @@ def test_the_next_waits_for_the_minimum_pause() -> None:
     assert job.interval_over() == [SAVED, INTERVAL]
 
 
-# -- it is given up ------------------------------------------------------------------------------------
+# -- it is aborted ------------------------------------------------------------------------------------
 
 DECLINE = Decline(job=1, attempt=AttemptId(2), task=OP, checkpoint=NUMBER, reason="busy")
 
@@ -266,7 +266,7 @@ def test_a_checkpoint_that_is_declined_or_times_out_is_aborted_and_counted() -> 
     assert job.failed_so_far == [declined, TimedOut()]
 
 
-def test_one_whose_record_was_not_stored_is_given_up_and_what_waited_for_it_goes_on_last() -> None:
+def test_one_whose_record_was_not_stored_is_aborted_and_what_waited_for_it_goes_on_last() -> None:
     job = Job()
     job.pending(command=9)
     failed = NotStored("disk full")
@@ -319,7 +319,7 @@ def test_once_all_input_has_ended_the_final_checkpoint_is_taken_once() -> None:
     assert job.machine.finish_if_all_ended() == []
     assert job.interval_over() == [INTERVAL]
     job.under_way.pending.clear()
-    assert job.interval_over() == [SAVED, INTERVAL], "it was given up"
+    assert job.interval_over() == [SAVED, INTERVAL], "it was aborted"
 
 
 def test_it_is_not_taken_while_some_task_does_not_run() -> None:
