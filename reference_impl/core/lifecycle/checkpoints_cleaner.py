@@ -133,7 +133,7 @@ class CheckpointsCleaner:
         return self._clear_logs_but(logs(self._job, task, channels_of(task)) for task in self._tasks)
 
     def _clear_logs_but(self, living: Iterable[str]) -> list[Effect]:
-        kept = [log for record in self._completed.all_and_stored for log in record.logs]
+        kept = [log for record in self._completed.all_and_being_stored for log in record.logs]
         self._keeps_logs = self._keeps_logs or bool(kept)
         if not self._keeps_logs:
             return []

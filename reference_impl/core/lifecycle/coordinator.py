@@ -280,7 +280,7 @@ class Coordinator:
             life=life,
             records=records,
             fail_over=failover.fail_over,
-            when_stored=partial(_go_on_when_stored, life, failover, closing, ending),
+            resume_waiting=partial(_resume_waiting, life, failover, closing, ending),
             put_off=self._splits.put_off if self._has_splits else None,
         )
 
@@ -438,8 +438,8 @@ class Coordinator:
             Answered: lambda self, event: self._closing.on_answered(event),
             Received: _on_received,
             JobSaved: _on_saved,
-            RecordStored: lambda self, event: self._checkpointing.on_stored(event),
-            StoreFailed: lambda self, event: self._checkpointing.on_store_failed(event),
+            RecordStored: lambda self, event: self._checkpointing.on_record_stored(event),
+            StoreFailed: lambda self, event: self._checkpointing.on_record_not_stored(event),
             DeleteFailed: lambda self, event: self._parts.storing.on_failed_delete(event.files, event.checkpoint),
             SnapshotCopied: lambda self, event: self._of_snapshots.on_copied(event),
             CopyFailed: lambda self, event: self._of_snapshots.on_failed(event),
@@ -483,7 +483,7 @@ class Coordinator:
     )
 
 
-def _go_on_when_stored(life: JobLife, failover: Failover, closing: JobClosing, ending: JobEnding) -> list[Effect]:
+def _resume_waiting(life: JobLife, failover: Failover, closing: JobClosing, ending: JobEnding) -> list[Effect]:
     """A record is not being stored any more: a restart, the closing or the end of the job may have waited for it, and
     nothing while all tasks run."""
     if life.all_tasks_run:

@@ -110,7 +110,9 @@ class UnderWay:
 
     def __init__(self) -> None:
         self.pending: dict[CheckpointId, Pending] = {}
+        """they wait for acknowledgements"""
         self.storing: tuple[BeingStored, ...] = ()
+        """they wait for their record to be durable"""
 
     @property
     def is_ending(self) -> bool:
@@ -120,7 +122,7 @@ class UnderWay:
         return bool(self.storing) and any(one.pending.ending is not None for one in self.storing)
 
     @property
-    def being_stored(self) -> tuple[CompletedCheckpoint, ...]:
+    def records_being_stored(self) -> tuple[CompletedCheckpoint, ...]:
         return tuple(one.record for one in self.storing)
 
     @property
@@ -332,7 +334,7 @@ class Checkpoints:
     # -- acknowledgements ----------------------------------------------------------
 
     def acknowledge(self, ack: Ack) -> list[Effect]:
-        """Take an acknowledgement; with the last one the checkpoint's record is written."""
+        """Take an acknowledgement; with the last one the checkpoint's record is being stored."""
         pending = self._awaiting(ack)
         discarded = self._cleaner.acknowledged(ack, pending)
         if pending is None:
@@ -358,7 +360,7 @@ class Checkpoints:
         return [effect for checkpoint in ready for effect in self._store_record(all_pending[checkpoint])]
 
     def _store_record(self, pending: Pending) -> list[Effect]:
-        """Every task has acknowledged: write the record.  The checkpoint is complete once that is durable (ABS-4)."""
+        """Every task has acknowledged: store the record.  The checkpoint is complete once that is durable (ABS-4)."""
         under_way = self._under_way
         remaining = self._parts.completion.still_pending(tuple(under_way.pending), pending.checkpoint)  # all others
         under_way.pending = {checkpoint: under_way.pending[checkpoint] for checkpoint in remaining}
@@ -392,16 +394,17 @@ class Checkpoints:
             in_flight=any(pending.in_flight.values()),
         )
 
-    def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
+    def complete(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
-        complete = self._store_answered(checkpoint)
+        complete = self._end_storing(checkpoint)
         effects = self._cleaner.subsumed(self._completed.add(complete.record))
         overtaken = [one for one in self._under_way.pending.values() if one.checkpoint < checkpoint]
         for older in () if complete.pending.is_separate else overtaken:
             effects.extend(self.abort(older, Subsumed(checkpoint)) if not older.savepoint else ())
         return complete.pending, [*effects, *self._cleaner.discard_leftovers(), *self._cleaner.clear_logs()]
 
-    def _store_answered(self, checkpoint: CheckpointId) -> BeingStored:
+    def _end_storing(self, checkpoint: CheckpointId) -> BeingStored:
+        """The store has answered: the record is durable, or is not stored."""
         storing = self._under_way.storing
         answered = next((one for one in storing if one.pending.checkpoint == checkpoint), None)
         if answered is None:
@@ -427,8 +430,9 @@ class Checkpoints:
         pending = list(self._under_way.pending.values())
         return [effect for one in pending for effect in self.abort(one, cause)]
 
-    def store_failed(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
-        pending = self._store_answered(checkpoint).pending
+    def abort_not_stored(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
+        """The record could not be stored, so the checkpoint is aborted although all tasks have acknowledged it."""
+        pending = self._end_storing(checkpoint).pending
         return pending, [*self._discard_aborted(pending, cause), *self._send_abort(pending)]
 
     def _discard_aborted(self, pending: Pending, cause: AnyCause) -> list[Effect]:

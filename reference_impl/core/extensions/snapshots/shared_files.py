@@ -70,7 +70,7 @@ class SharedFiles:
 
     def _holders(self) -> list[Holder]:
         """Everybody who needs files of snapshots."""
-        records = (*self._complete.all, *self._under_way.being_stored)
+        records = (*self._complete.all, *self._under_way.records_being_stored)
         held = [Holder(one.checkpoint, one.job, files_needed(one)) for one in records if one.files]
         for pending in self._under_way.pending.values():
             base = files_needed(pending.base) if pending.base is not None else ()

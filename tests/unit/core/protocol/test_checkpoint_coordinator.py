@@ -65,7 +65,7 @@ class Job:
             life=life_at(stage or Working()),
             records=job,
             fail_over=lambda cause: [Told("fail over", (cause,))],
-            when_stored=lambda: [GONE_ON],
+            resume_waiting=lambda: [GONE_ON],
             put_off=put_off,
         )
 
@@ -93,10 +93,10 @@ class Job:
     def acknowledge(self, ack: Ack) -> list[Effect]:
         return [Told("acknowledged", (ack.task,))]
 
-    def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
+    def complete(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         return self.under_way.pending.pop(checkpoint), [STORED]
 
-    def store_failed(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
+    def abort_not_stored(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
         return self.under_way.pending.pop(checkpoint), [CLEANED]
 
     def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
@@ -105,7 +105,7 @@ class Job:
     def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
         return [Told("saved", (checkpoint,))]
 
-    def save_before_completion(self, effects: list[Effect]) -> list[Effect]:
+    def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:
         return [Told("saved"), *effects]
 
     def completed(self) -> None:
@@ -199,7 +199,7 @@ def news(*tasks: TaskId) -> list[Effect]:
 
 def stored(job: Job, **pending: Any) -> list[Effect]:
     job.pending(**pending)
-    return job.machine.on_stored(RecordStored(NUMBER))
+    return job.machine.on_record_stored(RecordStored(NUMBER))
 
 
 def test_all_tasks_hear_that_a_checkpoint_is_complete_and_some_are_ordered_to_finish() -> None:
@@ -270,7 +270,7 @@ def test_one_whose_record_was_not_stored_is_aborted_and_what_waited_for_it_goes_
     job = Job()
     job.pending(command=9)
     failed = NotStored("disk full")
-    assert job.machine.on_store_failed(StoreFailed(NUMBER, "disk full")) == [
+    assert job.machine.on_record_not_stored(StoreFailed(NUMBER, "disk full")) == [
         CLEANED,
         Return(9, cause=failed),
         GONE_ON,

@@ -87,7 +87,7 @@ def test_the_job_is_ending_while_a_checkpoint_that_ends_it_is_pending_or_its_rec
 
 
 def test_the_records_being_stored_are_those_of_checkpoints_that_all_have_acknowledged() -> None:
-    assert under_way(pending(3), storing=(pending(1), pending(2))).being_stored == (
+    assert under_way(pending(3), storing=(pending(1), pending(2))).records_being_stored == (
         complete_snapshot(1),
         complete_snapshot(2),
     )
