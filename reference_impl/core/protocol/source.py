@@ -40,7 +40,7 @@ from .task import (
     AWAITING_FINAL_CHECKPOINT,
     NO_CHECKPOINT,
     PROCESSING,
-    InTransit,
+    InFlightData,
     Restoring,
     SnapshotFormats,
     StateReader,
@@ -112,7 +112,7 @@ class SourceTask(Task):
         event_time: SourceTime | None,
         reading: StateReader,
         formats: SnapshotFormats,
-        in_flight: InTransit | None = None,
+        in_flight: InFlightData | None = None,
         assigning: Assigning | None = None,
         trimming: LogTrimming | None = None,
     ) -> None:

@@ -10,8 +10,8 @@ them.
 
 What that paper does not have is handed to a task by the one who creates it: how it reads a
 state of another layout (`StateReader`), which files its snapshots share (`SnapshotFormats`),
-and what its snapshots hold of the data in flight (`InTransit`; None: all barriers wait their
-turn, and nothing is in flight in a snapshot).
+and which in-flight data they hold (`InFlightData`; None: all barriers wait their turn, and
+there is none).
 """
 
 from __future__ import annotations
@@ -156,14 +156,14 @@ class SnapshotFormats(Protocol):
     def aborted(self, checkpoint: CheckpointId) -> None: ...
 
 
-class InTransit(Protocol):
-    """How a task takes part in checkpoints whose barriers may overtake, and what is in flight in its snapshots
+class InFlightData(Protocol):
+    """How a task takes part in checkpoints whose barriers may overtake, and the in-flight data of its snapshots
     (FLIP-76); see `unaligned`."""
 
     keeps_logs: bool
 
     def step(self, event: Event, task: Task) -> list[Effect]:
-        """What came is about data in flight."""
+        """The event is about in-flight data."""
         ...
 
     def triggered(self, message: Trigger) -> None:
@@ -183,7 +183,7 @@ class InTransit(Protocol):
         ...
 
     def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]:
-        """The task has restored `state`, and is in the state `now`: put back what was in flight."""
+        """The task has restored `state`, and is in the state `now`: put its in-flight data back."""
         ...
 
 
@@ -239,7 +239,7 @@ class Task(ABC):
         parts: Parts,
         reading: StateReader,
         formats: SnapshotFormats,
-        in_flight: InTransit | None = None,
+        in_flight: InFlightData | None = None,
     ) -> None:
         self.spec = spec
         self.config = config
