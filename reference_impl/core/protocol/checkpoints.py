@@ -22,7 +22,6 @@ from typing import Protocol
 import msgspec
 
 from ..decisions.checkpointing import CheckpointPlan
-from ..decisions.failover import Counters
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -113,6 +112,12 @@ class UnderWay:
         """they wait for acknowledgements"""
         self.storing: tuple[BeingStored, ...] = ()
         """they wait for their record to be durable"""
+
+    @property
+    def counted(self) -> int:
+        """How many are under way, without savepoints: these are taken beside as many checkpoints as may be (ABS-3)."""
+        pending = sum(not one.savepoint for one in self.pending.values())
+        return pending + sum(not one.pending.savepoint for one in self.storing)
 
     @property
     def is_ending(self) -> bool:
@@ -232,19 +237,21 @@ class Checkpoints:
         self._options = options
         self._enumerator_states = enumerator_states
         self._tasks = tuple(task for task, _, _ in graph.tasks())
-        self._counters = Counters(CheckpointId(first - 1), 0)
+        self._last_id = CheckpointId(first - 1)
+        self._places_lost = 0
+        """those of checkpoints of failed attempts; none but with a planted defect"""
 
     # -- what is known ---------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
         """As many checkpoints are under way as may be at a time (ABS-3)."""
-        return self._counters.under_way >= self._config.concurrent_checkpoints
+        return self._under_way.counted + self._places_lost >= self._config.concurrent_checkpoints
 
     @property
     def last_id(self) -> CheckpointId:
         """The greatest id that was given out."""
-        return self._counters.last_id
+        return self._last_id
 
     @property
     def next_id(self) -> CheckpointId:
@@ -253,12 +260,7 @@ class Checkpoints:
 
     def take_over(self, next_id: CheckpointId) -> None:
         """Another coordinator has given out the ids below this one."""
-        self._counters = Counters(CheckpointId(next_id - 1), self._counters.under_way)
-
-    def _count(self, change: int, pending: Pending) -> None:
-        if not pending.savepoint:
-            counters = self._counters
-            self._counters = Counters(counters.last_id, counters.under_way + change)
+        self._last_id = CheckpointId(next_id - 1)
 
     # -- created and triggered -------------------------------------------------------------
 
@@ -267,7 +269,7 @@ class Checkpoints:
     ) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: None for the job's own."""
         plan, checkpoint = self._plan(), self._parts.checkpoint_ids.next(self.last_id)
-        self._counters = Counters(checkpoint, self._counters.under_way + (not savepoint))
+        self._last_id = checkpoint
         pending = Pending(
             checkpoint=checkpoint,
             attempt=self._attempts.newest,
@@ -411,7 +413,6 @@ class Checkpoints:
             raise ProtocolViolated(f"the record of checkpoint {checkpoint} is not being stored")
         self._under_way.storing = tuple(one for one in storing if one is not answered)
         self._under_way.pending.pop(checkpoint, None)
-        self._count(-1, answered.pending)
         return answered
 
     # -- aborted --------------------------------------------------------------------
@@ -422,7 +423,6 @@ class Checkpoints:
         """Abort a pending checkpoint: discard its states, remember which may still be written, and notify the tasks."""
         if self._under_way.pending.pop(pending.checkpoint, None) is None:
             return []
-        self._count(-1, pending)
         return [*self._discard_aborted(pending, cause), *self._send_abort(pending)]
 
     def abort_all(self, cause: AnyCause) -> list[Effect]:
@@ -450,8 +450,8 @@ class Checkpoints:
 
     def abort_with_attempt(self, cause: AnyCause) -> list[Effect]:
         """The attempt has failed, and its tasks are cancelled: none of its pending checkpoints can complete."""
+        aborted = sum(not one.savepoint for one in self._under_way.pending.values())
         pending, self._under_way.pending = self._under_way.pending, {}
-        effects = [effect for one in pending.values() for effect in self._discard_aborted(one, cause)]
-        being_stored = sum(not one.pending.savepoint for one in self._under_way.storing)
-        self._counters = self._parts.failover.counted_on(self._counters, being_stored)
-        return effects
+        self._last_id = self._parts.failover.last_id(self._last_id)  # ids go on
+        self._places_lost += aborted - self._parts.failover.places_freed(aborted)  # all are freed
+        return [effect for one in pending.values() for effect in self._discard_aborted(one, cause)]
