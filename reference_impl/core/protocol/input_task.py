@@ -467,7 +467,7 @@ class InputTask(Task):
     def _on_event_time(self, element: Element, channel: int) -> list[Effect]:
         return self._event_time.step(element, channel, self)
 
-    def _hand_over(self, element: Element, channel: int) -> list[Effect]:
+    def _element_to_work(self, element: Element, channel: int) -> list[Effect]:
         return self._handler(type(element))(element, channel)
 
     _on_other: ClassVar[Handlers] = Handlers(
@@ -478,8 +478,8 @@ class InputTask(Task):
             CancelBarrier: _on_cancel,
             EndOfData: _on_end_of_data,
             EndOfPartition: _on_partition_ended,
-            Committable: _hand_over,
-            Settled: _hand_over,
+            Committable: _element_to_work,
+            Settled: _element_to_work,
         }
     )
     """the method for each type of element but records"""

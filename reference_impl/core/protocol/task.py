@@ -216,7 +216,8 @@ class Task(ABC):
         OutputsOvertaken: "_on_in_flight",
         Synced: "_on_in_flight",
     }
-    """the method for each type of event; a kind of task adds its own"""
+    """The method for each type of event; a kind of task adds its own.  A method is named here, and looked up in the
+    subclass by `__init_subclass__`, since the subclass may override it."""
     MESSAGES: ClassVar[dict[type, str]] = {
         Deploy: "_on_deploy",
         Trigger: "on_trigger",
@@ -224,7 +225,7 @@ class Task(ABC):
         Abort: "on_abort",
         Terminate: "on_terminate",
     }
-    """the method for each type of control message"""
+    """the method for each type of control message, by name as in `EVENTS`"""
     _handlers: ClassVar[Handlers]
     _of_messages: ClassVar[Handlers]
 
