@@ -137,7 +137,7 @@ class Coordinator:
         self._config = config
         self._parts = parts
         self.attempts = Attempts(AttemptId(first_attempt - 1), channels_stay=config.failover == "local")
-        self.attempt_of = self.attempts.of
+        self.attempt_of = self.attempts.number_of
         self.under_way = UnderWay()
         self.completed = CompletedCheckpointStore(graph, config, parts, job, self.under_way, named=named, claims=claims)
         files = SharedFiles(
@@ -336,7 +336,7 @@ class Coordinator:
             if not self.under_way.pending and isinstance(self.stage, Listing):
                 return []  # its checkpoint may be complete; if not, `Sweep` deletes the state once all are listed
             return self._checkpointing.on_ack(message)
-        if message.job != self.job or message.attempt != self.attempts.of(message.task):
+        if message.job != self.job or message.attempt != self.attempts.number_of(message.task):
             return []
         effects: list[Effect] = self._reports[type(message)](self, message)
         return effects

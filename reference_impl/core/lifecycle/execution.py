@@ -70,7 +70,7 @@ class Execution:
         """The attempt's number is durable: order all tasks to start."""
         if not isinstance(self._life.stage, Saving):
             return []
-        restores, attempt = then.restores, self._attempts.deployed_as_a_whole()
+        restores, attempt = then.restores, self._attempts.all_deployed()
         self._life.enter(Deploying(restores, self._tasks))
         return [
             AttemptStarted(attempt, restores.checkpoint if restores else None, str(then.cause)),

@@ -64,7 +64,7 @@ class Failover:
 
     def on_lost(self, event: TaskLost) -> list[Effect]:
         stage, task = self._life.stage, event.task
-        if event.attempt != self._attempts.of(task) or not self._decision.restarts(stage):
+        if event.attempt != self._attempts.number_of(task) or not self._decision.restarts(stage):
             return []
         lost = self._regional.lost_with(task, stage, is_ending=self._under_way.is_ending)
         if not lost:

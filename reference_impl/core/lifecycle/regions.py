@@ -181,7 +181,7 @@ class RegionalFailover:
         """The order to start in the existing channels."""
         if not isinstance(order, SendToTask) or not isinstance(order.message, Deploy):
             return order
-        message = msgspec.structs.replace(order.message, channels_of=self._attempts.whole, aborted_up_to=last)
+        message = msgspec.structs.replace(order.message, channels_of=self._attempts.newest_full, aborted_up_to=last)
         return SendToTask(order.task, message)
 
     @property

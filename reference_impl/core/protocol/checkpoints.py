@@ -349,7 +349,7 @@ class Checkpoints:
         pending = self._under_way.pending.get(ack.checkpoint)
         if pending is None or ack.job != self._job or ack.task not in self._tasks:
             return None
-        if self._attempts.within(pending.attempt, ack.task) != ack.attempt:
+        if self._attempts.number_in(pending.attempt, ack.task) != ack.attempt:
             return None
         return pending if self._parts.completion.counts(ack, pending) else None  # unless its task has finished since
 
@@ -368,7 +368,7 @@ class Checkpoints:
         under_way.pending = {checkpoint: under_way.pending[checkpoint] for checkpoint in remaining}
         record = self._record_of(pending)
         under_way.storing = (*under_way.storing, BeingStored(pending, record))
-        attempts = {task: self._attempts.within(pending.attempt, task) for task in record.handles}
+        attempts = {task: self._attempts.number_in(pending.attempt, task) for task in record.handles}
         return [CheckpointAcknowledged(pending.checkpoint, pending.attempt), Store(record, attempts)]
 
     def _record_of(self, pending: Pending) -> CompletedCheckpoint:
@@ -445,7 +445,7 @@ class Checkpoints:
         return [self._attempts.message_to(task, order) for task in self._tasks]
 
     def _handle(self, pending: Pending, task: TaskId) -> Handle:
-        attempt = self._attempts.within(pending.attempt, task)
+        attempt = self._attempts.number_in(pending.attempt, task)
         return self._parts.naming.handle(self._job, pending.checkpoint, task, attempt)
 
     def abort_with_attempt(self, cause: AnyCause) -> list[Effect]:
