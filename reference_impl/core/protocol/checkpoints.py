@@ -400,9 +400,10 @@ class Checkpoints:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
         complete = self._end_storing(checkpoint)
         effects = self._cleaner.subsumed(self._completed.add(complete.record))
-        overtaken = [one for one in self._under_way.pending.values() if one.checkpoint < checkpoint]
-        for older in () if complete.pending.is_separate else overtaken:
-            effects.extend(self.abort(older, Subsumed(checkpoint)) if not older.savepoint else ())
+        pending = self._under_way.pending.values()
+        older = [one for one in pending if one.checkpoint < checkpoint and not one.savepoint]
+        for one in () if complete.pending.is_separate else older:
+            effects.extend(self.abort(one, Subsumed(checkpoint)))
         return complete.pending, [*effects, *self._cleaner.discard_leftovers(), *self._cleaner.clear_logs()]
 
     def _end_storing(self, checkpoint: CheckpointId) -> BeingStored:
