@@ -296,7 +296,7 @@ class _Leftovers:
                 return False
         deaths = (event.order for event in journal if isinstance(event, CoordinatorDown))
         died = min((death for death in deaths if death > start.order), default=INFINITE)
-        since = max([since, *self._given_up(handle)])
+        since = max([since, *self._aborted(handle)])
         return not any(one.job == start.job and since < one.order < died for one in self.case.history.completed)
 
     def _written(self, handle: str) -> tuple[int, int] | None:
@@ -311,7 +311,7 @@ class _Leftovers:
                 return (event.order, event.attempt) if event.attempt is not None else None
         return None
 
-    def _given_up(self, handle: str) -> Iterator[int]:
+    def _aborted(self, handle: str) -> Iterator[int]:
         entry = self.stored.get(handle)
         for event in self.case.history.journal:
             if isinstance(event, CheckpointAborted) and entry is not None and event.checkpoint == entry.checkpoint:

@@ -10,7 +10,7 @@ other run, since a fork has a history of its own.
 
 A fork may fail, and give that reason, if the store had given up a transaction that c
 needs (an injected fault let it expire).  It may also fail if hardly any failed
-checkpoint is tolerated, since checkpoints are given up without a fault too, for example
+checkpoint is tolerated, since checkpoints are aborted without a fault too, for example
 at the end of the input.  Then the verdict is unknown: assumption broken.
 
 Exercised by each fork whose snapshot held something, if its state or its rows were compared.
@@ -72,15 +72,15 @@ def _of_fork(forked: Forked, fork: Case) -> Verdict:
 
 def _failure(forked: Forked, fork: Case) -> Verdict | None:
     """What kept the forked job from beginning, or from coming to rest."""
-    runs, given_up = False, 0
+    runs, aborted = False, 0
     for entry in fork.history.journal[begun_at(forked, fork) :]:
         if isinstance(entry, TaskFailed) or (isinstance(entry, JobEnded) and entry.status == "failed"):
             if entry.why.is_lost_transaction:
                 return Unknown(reason="assumption broken", detail=f"the forked job gave its reason: {entry.reason}")
-            if isinstance(entry, JobEnded) and given_up > fork.history.tolerated_failures in FEW:
+            if isinstance(entry, JobEnded) and aborted > fork.history.tolerated_failures in FEW:
                 return Unknown(reason="assumption broken", detail=f"the forked job gave its reason: {entry.reason}")
             return _violated(forked, fork, "not restored", f"failed: {entry.reason}", entry.order)
-        given_up += isinstance(entry, CheckpointAborted) and entry.failed
+        aborted += isinstance(entry, CheckpointAborted) and entry.failed
         runs = runs or isinstance(entry, AttemptRunning | JobEnded)
     if not runs:
         return _violated(forked, fork, "not restored", "never ran", None)

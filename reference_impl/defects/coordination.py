@@ -1,4 +1,4 @@
-"""Groups A and E, and M02: how the coordinator counts, completes and gives up, and whom its messages reach."""
+"""Groups A and E, and M02: how the coordinator counts, completes and aborts, and whom its messages reach."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..core.decisions.checkpointing import (
     Tolerance,
     Triggering,
 )
-from ..core.decisions.failover import Counters, Failover
+from ..core.decisions.failover import Failover
 from ..core.decisions.fencing import Fencing
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyCause, TimedOut
@@ -168,9 +168,9 @@ def e10() -> dict[str, CheckpointIds | Completion]:
 class KeepsCounting(Failover):
     """E11: the number of pending checkpoints is kept when their attempt ends."""
 
-    def counted_on(self, counters: Counters, being_stored: int) -> Counters:
+    def places_freed(self, aborted: int) -> int:
         self.reached = True
-        return Counters(super().counted_on(counters, being_stored).last_id, counters.under_way)
+        return 0
 
 
 class BeginsAgain(Failover):
@@ -196,9 +196,9 @@ class UnknownIsDiscarded(Completion):
 class StartsAgain(Failover):
     """F09: each attempt counts its checkpoints from the beginning."""
 
-    def counted_on(self, counters: Counters, being_stored: int) -> Counters:
-        self.reached = self.reached or counters.last_id > 0
-        return msgspec.structs.replace(super().counted_on(counters, being_stored), last_id=CheckpointId(0))
+    def last_id(self, given: CheckpointId) -> CheckpointId:
+        self.reached = self.reached or given > 0
+        return CheckpointId(0)
 
 
 class StopsTheNext(Fencing):

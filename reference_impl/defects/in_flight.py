@@ -48,16 +48,16 @@ class AttachedToTheNext(Capture):
     """B09: the recorded in-flight data of an aborted checkpoint stays, and the next checkpoint continues it."""
 
     def __init__(self) -> None:
-        self._given_up: set[CheckpointId] = set()
+        self._aborted: set[CheckpointId] = set()
 
     def kept(self, recorded: Sequence[CheckpointId], aborted: CheckpointId) -> list[CheckpointId]:
-        self._given_up.add(aborted)
+        self._aborted.add(aborted)
         return list(recorded)
 
     def begun(self, checkpoint: CheckpointId, recorded: Mapping[CheckpointId, Recorded]) -> Recorded:
         queued: dict[int, tuple[Passing, ...]] = {}
         for one, other in recorded.items():
-            if one in self._given_up and other.queued:
+            if one in self._aborted and other.queued:
                 self.reached = True
                 for channel, passing in other.queued.items():
                     queued[channel] = (*queued.get(channel, ()), *passing)

@@ -183,7 +183,7 @@ class LocalRunner(TaskRunner):
 
     def _has_room(self, outlet: Outbound, element: Element) -> bool:
         """In a replay elements without a number need no room in a channel: the receiver may have blocked it for a
-        checkpoint that was given up, and only the cancel barrier unblocks it."""
+        checkpoint that was aborted, and only the cancel barrier unblocks it."""
         return not outlet.is_full or (self._behind and not is_numbered(element))
 
     def drain(self) -> None:

@@ -1,9 +1,9 @@
 """When everything that nobody needs is deleted.
 
-When a checkpoint completes, the coordinator deletes what it has given up before.  It does so again with each later
+When a checkpoint completes, the coordinator deletes what it has left of aborted ones.  It does so again with each later
 checkpoint, since a task that was unreachable may write late, and its acknowledgement may be lost.  In a job without an
-end that would go on for ever.  If a run of such a job is cut off after a late write, or after a checkpoint was given
-up, and before the next completion, files remain that are only still to be deleted.
+end that would go on for ever.  If a run of such a job is cut off after a late write, or after a checkpoint was
+aborted, and before the next completion, files remain that are only still to be deleted.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Clearing:
         self._loop = loop
         self._files = files
         self._completed = 0
-        """the step in which it completed; what the coordinator gave up because of it was deleted in the same step"""
-        self._given_up = 0
-        """the step in which a checkpoint was last given up"""
+        """the step in which it completed; what the coordinator aborted because of it was deleted in the same step"""
+        self._aborted = 0
+        """the step in which a checkpoint was last aborted"""
         self._written = 0
         """how many files had been written when it completed"""
 
@@ -29,10 +29,10 @@ class Clearing:
         self._completed = self._loop.steps
         self._written = self._files.written
 
-    def given_up(self) -> None:
-        self._given_up = self._loop.steps
+    def aborted(self) -> None:
+        self._aborted = self._loop.steps
 
     @property
     def is_done(self) -> bool:
-        """Nothing was written or given up since."""
-        return self._given_up <= self._completed and self._files.written == self._written
+        """Nothing was written or aborted since."""
+        return self._aborted <= self._completed and self._files.written == self._written

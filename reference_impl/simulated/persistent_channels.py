@@ -167,7 +167,7 @@ class Inlet(Numbering, DataChannel):
     """The receiving end of one attempt: the elements that have arrived and were not taken yet.
 
     It is open once the attempt takes elements that are new.  Until then, elements that it has `received` wait by their
-    numbers; barriers that come are of checkpoints that were given up.
+    numbers; barriers that come are of checkpoints that were aborted.
     """
 
     __slots__ = ("channel", "is_open", "next_number", "received")

@@ -478,7 +478,7 @@ class World:
             self._attempts += 1
         elif isinstance(change, CheckpointAborted):
             self.freezing = False  # the files that the checkpoint leaves are deleted when the next one completes
-            self._clearing.given_up()
+            self._clearing.aborted()
         elif isinstance(change, CheckpointTriggered) and self._endless:
             self._at_trigger[change.checkpoint] = self._so_far()
         self.observer.saw(o.StatusChanged(job, change))

@@ -57,7 +57,7 @@ def _tick(x: float, y: float, number: str) -> str:
     )
 
 
-def _abandoned(x: float, y: float, number: str) -> str:
+def _checkpoint_aborted(x: float, y: float, number: str) -> str:
     ring = element("circle", class_="hollow", cx=x, cy=y, r=8)
     return ring + element("path", d=path([(x - 5, y + 5), (x + 5, y - 5)])) + label(number, x, y - 12, class_="number")
 
@@ -130,7 +130,7 @@ SIGNS: dict[str, Sign] = {
     "end-of-data-sent": _bar,
     "checkpoint-triggered": _start,
     "checkpoint-completed": _tick,
-    "checkpoint-aborted": _abandoned,
+    "checkpoint-aborted": _checkpoint_aborted,
     "transaction-pre-committed": _sealed,
     "commit-requested": _asked,
     "commit-answered": _committed,

@@ -14,7 +14,7 @@ from cutproof.properties.model.workload import Row
 EXACTLY = ("exactly-once", "no-data-loss", "consistent-cut", "restored-state", "visibility", "progress", "no-leaks")
 
 PATIENTLY = {"checkpoint_timeout_us": 200_000}
-"""A busy machine stores late: a checkpoint that begins amid records is not given up before it is complete."""
+"""A busy machine stores late: a checkpoint that begins amid records is not aborted before it is complete."""
 
 
 RUNS = 5

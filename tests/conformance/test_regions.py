@@ -136,8 +136,8 @@ def test_a_kill_amid_a_checkpoint_gives_it_up_and_the_survivors_keep_what_they_s
     assert committed(result) == expected_rows(asked)
     assert starts(history)[1] == sorted(LOST)
     went_on(result)
-    given_up = [entry.checkpoint for entry in history.journal if isinstance(entry, CheckpointAborted)]
-    assert 2 in given_up
+    aborted = [entry.checkpoint for entry in history.journal if isinstance(entry, CheckpointAborted)]
+    assert 2 in aborted
 
 
 def test_a_kill_while_the_record_of_a_checkpoint_is_stored(subject: Subject) -> None:

@@ -116,7 +116,7 @@ def test_a_job_that_is_cancelled_while_its_transactions_expire_is_accused_of_not
     assert found.difference == "lost row", "before it was cancelled the job could have said what was lost"
 
 
-def test_an_older_checkpoint_completes_after_a_newer_one_was_given_up() -> None:
+def test_an_older_checkpoint_completes_after_a_newer_one_was_aborted() -> None:
     history = result_of("counting-beside-an-abort").history
     assert [one.checkpoint for one in history.completed][:2] == [1, 3]
 
@@ -158,11 +158,11 @@ def test_what_is_written_late_is_reported_and_deleted(name: str) -> None:
 def test_a_job_is_at_rest_only_when_another_checkpoint_has_cleared_up() -> None:
     history = result_of("given-up-just-before-the-end").history
     aborted = next(entry for entry in reversed(history.journal) if isinstance(entry, CheckpointAborted))
-    given_up = [one.handle for one in history.stored if one.checkpoint == aborted.checkpoint]
-    assert given_up, "something of it was written"
+    of_aborted = [one.handle for one in history.stored if one.checkpoint == aborted.checkpoint]
+    assert of_aborted, "something of it was written"
     last = max(one.order for one in history.completed)
     assert aborted.order < last
-    assert not set(given_up) & set(history.residue.files)
+    assert not set(of_aborted) & set(history.residue.files)
 
 
 def test_half_a_file_that_nobody_knows_of_stays_until_the_end() -> None:

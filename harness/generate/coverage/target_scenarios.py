@@ -101,7 +101,7 @@ CHECKPOINTS_IN_A_SPAN = 5
 SLOW_CHECKPOINTS_IN_A_SPAN = 3
 """in each of their intervals as many again begin, so more would only cost time"""
 _SHORT_TIMEOUT_US = 10_000
-"""a checkpoint that lost a message is given up within the run"""
+"""a checkpoint that lost a message is aborted within the run"""
 
 
 def _unhurried(stage: Stage, group: TargetGroup) -> Stage:

@@ -78,7 +78,7 @@ def stopped(choices: Choices, frame: Frame) -> Scenario:
         commands = (*commands, Cancel(trigger=AtPoint(point=choices.pick(_LAST_STEPS), occurrence=target.checkpoints)))
     faults: tuple[AnyFault, ...] = ()
     if choices.percent(45):
-        faults = (_given_up(choices, target),)
+        faults = (_aborted(choices, target),)
     if choices.percent(50):
         faults = (*faults, _blow(choices, target, _amid_commit(choices, target)))
     if choices.percent(25):
@@ -123,7 +123,7 @@ def _blow(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return draw_fault(choices, target, kind, trigger)
 
 
-def _given_up(choices: Choices, target: Forecast) -> AnyFault:
+def _aborted(choices: Choices, target: Forecast) -> AnyFault:
     """A fault that makes the savepoint of a stop fail: a failing write, or an acknowledgement that arrives
     about when the checkpoint times out, or later."""
     asked = AtPoint(point="savepoint-requested")

@@ -81,7 +81,7 @@ def ended_in_flight(choices: Choices, frame: Frame) -> Scenario:
 
 def overlapping(choices: Choices, frame: Frame) -> Scenario:
     """Several checkpoints are in progress while a channel is slow: newer barriers arrive before older ones, and some
-    checkpoints are given up."""
+    checkpoints are aborted."""
     recipe = frame.recipe(
         **BOUNDED,
         most_records=50,

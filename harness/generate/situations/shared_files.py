@@ -1,4 +1,4 @@
-"""Jobs whose checkpoints share files: several at a time, given up, subsumed and taken over, in chains without an end.
+"""Jobs whose checkpoints share files: several at a time, aborted, subsumed and taken over, in chains without an end.
 
 Only hunts draw them.  The jobs are small, have state by key, and few restarts.
 """
@@ -18,10 +18,10 @@ KEYED = frozenset({"count", "sum", "greater", "dedup", "join", "tumbling"})
 
 
 def shared_files(choices: Choices, frame: Frame) -> Scenario:
-    """Incremental checkpoints, some of which are given up, and then a crash of a task or of the coordinator."""
+    """Incremental checkpoints, some of which are aborted, and then a crash of a task or of the coordinator."""
     stage = _incremental(choices, frame, concurrent=(2, 3, 1))
     target = stage.target
-    trouble = (_given_up(choices, target), _crash(choices, target), _given_up(choices, target))
+    trouble = (_aborted(choices, target), _crash(choices, target), _aborted(choices, target))
     faults = trouble[: max(1, min(frame.max_faults, choices.between(1, 3)))]
     return stage.scenario("shared-files", faults=faults)
 
@@ -70,8 +70,8 @@ def _incremental(choices: Choices, frame: Frame, *, concurrent: tuple[int, ...])
     )
 
 
-def _given_up(choices: Choices, target: Forecast) -> AnyFault:
-    """A checkpoint after the first is given up: a task cannot write its snapshot, or an acknowledgement is lost."""
+def _aborted(choices: Choices, target: Forecast) -> AnyFault:
+    """A checkpoint after the first is aborted: a task cannot write its snapshot, or an acknowledgement is lost."""
     number = choices.between(2, max(2, target.checkpoints))
     when = AtPoint(point="snapshot-taken", task=(task := some_task(choices, target)), occurrence=number)
     if choices.percent(70):

@@ -98,7 +98,7 @@ def _later_crash(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
 
 
 def two_inputs(choices: Choices, frame: Frame) -> Scenario:
-    """S2: a join or a union, skew between its inputs, overlapping checkpoints, barriers that are late or given up."""
+    """S2: a join or a union, skew between its inputs, overlapping checkpoints, barriers that are late or aborted."""
     recipe = frame.recipe(most_records=60, shapes=("join", "join", "union"), parallelism=(1, 1, 2), most_operators=2)
     tuning = Tuning(concurrent=(2, 3), checkpoints=(6, 12), memory_percent=5)
     stage = stage_of(choices, frame, recipe, tuning)

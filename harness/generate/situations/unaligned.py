@@ -33,7 +33,7 @@ TIMEOUT_US = 40_000
 
 def backpressure(choices: Choices, frame: Frame) -> Scenario:
     """S3: a crash while data is in flight, then another during the replay.  Checkpoints overlap, and some are declined
-    or given up."""
+    or aborted."""
     recipe = frame.recipe(
         most_records=100,
         shapes=("chain", "union", "join", "union"),

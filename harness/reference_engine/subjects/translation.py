@@ -308,7 +308,7 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         memtable_entries=engine_settings.memtable_entries,
         compaction_files=engine_settings.compaction_files,
         synchronous=engine_settings.snapshot_mode == "synchronous",
-        memory=engine_settings.snapshot_store == "memory",
+        snapshots_in_memory=engine_settings.snapshot_store == "memory",
         snapshot_format=engine_settings.snapshot_format,
         full_every=engine_settings.full_every,
         checkpoint_interval_us=engine_settings.checkpoint_interval_us,

@@ -5,7 +5,7 @@ fails.  The failures are counted here from the journal and from the log of the s
 says of its count.  A checkpoint has failed if it was aborted, unless a newer one subsumed it, or it was aborted with
 its attempt (`CheckpointAborted.failed`).  A complete checkpoint ends the row, and so does a new attempt of all tasks.
 
-Two counts bound the engine's own.  The greater one has every aborted checkpoint.  It has those too that were given up
+Two counts bound the engine's own.  The greater one has every aborted checkpoint.  It has those too that were aborted
 because a task was lost, which an engine does not count, and it does not end with the restart of a part.  If even this
 count is within the tolerance, the restart had no reason.  The smaller one has only those of the newest attempt since
 all its tasks ran.  If even this count is beyond the tolerance, no further checkpoint may be triggered.

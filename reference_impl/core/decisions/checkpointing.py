@@ -52,7 +52,7 @@ class CheckpointPlan(msgspec.Struct, frozen=True):
 
 
 class Triggering(Part):
-    """When a checkpoint may be triggered, which tasks take part in it, and when it is given up."""
+    """When a checkpoint may be triggered, which tasks take part in it, and when it is aborted."""
 
     def allowed(self, now: Situation) -> bool:
         """Only while every task runs and nothing is ending."""
@@ -65,7 +65,7 @@ class Triggering(Part):
         return CheckpointPlan(tuple(graph.first_of(running)), running, tuple(finished))
 
     def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
-        """What bounds the time of a checkpoint that is triggered now: the timeout after which it is given up."""
+        """What bounds the time of a checkpoint that is triggered now: the timeout after which it is aborted."""
         return [SetTimer(CheckpointTimeout(checkpoint), timeout_us)]
 
 
@@ -107,7 +107,7 @@ class Completion(Part):
 
 
 class CheckpointFailure(msgspec.Struct, frozen=True):
-    """A checkpoint that was given up, and why."""
+    """A checkpoint that was aborted, and why."""
 
     checkpoint: CheckpointId
     cause: AnyCause
@@ -217,6 +217,6 @@ class Cleanup(Part):
         return [Sweep(referred_to)] if referred_to is not None else []
 
     def left_behind(self, acknowledged: Mapping[TaskId, Handle]) -> tuple[Handle, ...]:
-        """The states that a checkpoint leaves behind, to be deleted, when it is given up: those that tasks have
+        """The states that a checkpoint leaves behind, to be deleted, when it is aborted: those that tasks have
         acknowledged for it, and nothing of complete snapshots, one of which the next attempt restores."""
         return tuple(acknowledged.values())

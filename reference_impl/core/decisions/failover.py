@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.stages import Deploying, PartialFailover, Stage, Terminating, Working
 from .part import Part
-
-
-class Counters(msgspec.Struct, frozen=True):
-    """What the coordinator counts of a job's checkpoints."""
-
-    last_id: CheckpointId
-    under_way: int
-    """without savepoints, which do not count (ABS-3)"""
 
 
 class Failover(Part):
@@ -26,10 +16,14 @@ class Failover(Part):
         """Whether the loss of a task starts another attempt: not twice for the same one."""
         return isinstance(stage, Deploying | Working | PartialFailover | Terminating)
 
-    def counted_on(self, counters: Counters, being_stored: int) -> Counters:
-        """The counters once an attempt has failed.  Ids are counted on, since one that two attempts gave would name two
-        checkpoints of the job.  Of the checkpoints under way only those remain whose records are `being_stored`."""
-        return Counters(counters.last_id, being_stored)
+    def last_id(self, given: CheckpointId) -> CheckpointId:
+        """From where on ids are given once an attempt has failed: from the last one that was `given`, since an id that
+        two attempts gave would name two checkpoints of the job."""
+        return given
+
+    def places_freed(self, aborted: int) -> int:
+        """How many checkpoints may be triggered in place of those that were aborted with their attempt: as many."""
+        return aborted
 
     def awaited(self, being_stored: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
         """The checkpoints for whose records a restart waits: each of them may become the newest."""

@@ -20,7 +20,7 @@ from .filed_work import FiledWork
 from .in_flight_data.persistent import Ledger
 from .in_flight_data.unaligned import Unaligned
 from .operator_work import OperatorWork
-from .sinks.committing import Committer, CommitterBehind, GlobalCommitter
+from .sinks.committing import Committer, DownstreamCommitter, GlobalCommitter
 from .sinks.direct_sink import DirectSink, Identity
 from .sinks.store_requests import Requests
 from .sinks.transaction_names import NewNames, PooledIds
@@ -88,18 +88,18 @@ class TaskBuilder:
 
     def writer(self, spec: TaskSpec) -> InputTask:
         """A transactional sink with a committer behind it."""
-        return self._sink(spec, CommitterBehind())
+        return self._sink(spec, DownstreamCommitter())
 
     def _sink(
         self,
         spec: TaskSpec,
-        behind: CommitterBehind | None = None,
+        committer: DownstreamCommitter | None = None,
         *,
         passes_on: bool = False,
         holds_end: bool = False,
     ) -> InputTask:
         names = PooledIds(spec) if self._config.pooled_ids else NewNames(spec, self._parts.naming)
-        sink = TransactionalSink(names, Requests(), behind, passes_on=passes_on)
+        sink = TransactionalSink(names, Requests(), committer, passes_on=passes_on)
         return InputTask(*self._task(spec, sink), transactions=sink, holds_end=holds_end)
 
     def direct_sink(self, spec: TaskSpec, identity: Identity | None) -> InputTask:

@@ -67,8 +67,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """one of FORMATS, of the job's checkpoints, and of savepoints for which the user names none"""
     full_every: int = 4
     """how many incremental checkpoints form a chain: the first of them writes all its files"""
-    memory: bool = False
-    """snapshots live in the coordinator's memory, and die with it"""
+    snapshots_in_memory: bool = False
+    """of the coordinator; they die with it"""
     checkpoint_interval_us: int = 10_000
     minimum_pause_us: int = 0
     checkpoint_timeout_us: int = 40_000
@@ -106,22 +106,25 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return self.guarantee == "exactly-once"
 
     @property
-    def rewinds(self) -> bool:
-        """After a failure the job goes back to a checkpoint; with at-most-once it takes none, and goes on."""
+    def takes_checkpoints(self) -> bool:
+        """With at-most-once the job takes none, and after a failure it does not go back (ABS-7)."""
         return self.guarantee != "at-most-once"
 
     @property
     def by_region(self) -> bool:
-        """Partial failover is possible: the job goes back to a checkpoint, and no task finishes before the last one."""
-        return self.failover != "full" and self.rewinds and self.finishing == "together"
+        """Partial failover is possible: the job takes checkpoints, and no task finishes before the last one."""
+        return self.failover != "full" and self.takes_checkpoints and self.finishing == "together"
 
     @property
-    def settles_at_finish(self) -> bool:
-        """Sinks commit or drop their last data when their input ends; there is no final checkpoint."""
-        return self.finishing in ("commit-at-finish", "discard-at-finish")
+    def has_final_checkpoint(self) -> bool:
+        """When all input has ended, one more checkpoint commits the last data (FIN-3).
+
+        Without it, transactional sinks commit or discard their last data when their input ends (FIN-9).
+        """
+        return self.takes_checkpoints and self.finishing not in ("commit-at-finish", "discard-at-finish")
 
     @property
-    def drains_late(self) -> bool:
+    def drains_after_savepoint(self) -> bool:
         """A drain takes its savepoint before it ends the input: rows that the end yields are in no snapshot."""
         return self.finishing == "drain-after-savepoint"
 
@@ -131,9 +134,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return self.savepoints == "without-side-effects"
 
     @property
-    def goes_on(self) -> bool:
-        """Checkpoints are triggered after some task's input has ended."""
-        return self.checkpoints_after_finish and not self.settles_at_finish
+    def triggers_after_finish(self) -> bool:
+        """Checkpoints are triggered after some task's input has ended (FIN-1), and not only the final one."""
+        return self.checkpoints_after_finish and self.has_final_checkpoint
 
     @property
     def keeps_logs(self) -> bool:
@@ -156,7 +159,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def check(self, forgetful: Sequence[str] = ()) -> None:
         """Raise Refused for settings that cannot keep what they promise; `forgetful` names
         the sources that cannot rewind (ABS-16)."""
-        if forgetful and self.rewinds:
+        if forgetful and self.takes_checkpoints:
             raise Refused(
                 f"{', '.join(forgetful)} cannot rewind, so {self.guarantee} cannot be kept: "
                 "use a source that can, or lower the guarantee to at-most-once"
@@ -187,9 +190,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused("committers take what a transactional sink seals for a checkpoint, up to the final one")
         if self.pooled_ids and (self.sink != "transactional" or self.committing != "writer"):
             raise Refused("only a transactional sink that commits itself knows which transactional ids are free")
-        if self.finishing == "one-by-one" and not self.goes_on:
+        if self.finishing == "one-by-one" and not self.checkpoints_after_finish:
             raise Refused("tasks that finish one by one each wait for a checkpoint after the one before has finished")
-        if not self.rewinds and self.sink != "plain":
+        if not self.takes_checkpoints and self.sink != "plain":
             raise Refused("at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink")
         if self.state_backend not in BACKENDS:
             raise Refused(f"unknown state backend {self.state_backend!r}")
@@ -197,7 +200,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused("a memtable takes at least one key, and a compaction merges at least two files")
         if self.snapshot_format not in FORMATS:
             raise Refused(f"unknown snapshot format {self.snapshot_format!r}")
-        if self.snapshot_format != CANONICAL and self.memory:
+        if self.snapshot_format != CANONICAL and self.snapshots_in_memory:
             raise Refused(f"snapshots in the coordinator's memory have no files for the format {self.snapshot_format}")
         if self.full_every < 1:
             raise Refused("a chain of checkpoints begins with a full one, so it has at least one")

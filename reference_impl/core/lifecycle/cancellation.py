@@ -55,7 +55,7 @@ class Cancellation:
     def _end(self, cause: AnyCause) -> list[Effect]:
         """None of the attempt's checkpoints can complete, and the next attempt counts failures anew."""
         self._failures.attempt_over()
-        return [*self._checkpoints.abandon(cause), *self.cancel_all()]
+        return [*self._checkpoints.abort_with_attempt(cause), *self.cancel_all()]
 
     def end_region(self, lost: Sequence[TaskId], cause: AnyCause) -> list[Effect]:
         """Some tasks are lost while the others go on.  Their snapshots are missing, so pending checkpoints are aborted

@@ -1,7 +1,7 @@
 """What becomes of the states that no checkpoint needs: they are discarded, and never one that somebody needs (ABS-4).
 
 The papers do not say when a snapshot may be deleted.  Here a snapshot of a task is discarded when its checkpoint is
-subsumed, given up, or deleted by its user, and when it is acknowledged for a checkpoint that nobody waits for.  One
+subsumed, aborted, or deleted by its user, and when it is acknowledged for a checkpoint that nobody waits for.  One
 that was not acknowledged may still be written.  So it is a *leftover*, and is discarded again after each checkpoint.
 """
 
@@ -45,7 +45,7 @@ class CheckpointsCleaner:
         self._completed = completed
         self._files = files
         self._leftovers: dict[Handle, None] = {}
-        """what may have been written for checkpoints that were given up"""
+        """what may have been written for checkpoints that were aborted"""
         self._still_needed: dict[Handle, None] = {}
         """the last states of finished tasks that are of no retained checkpoint, but needed by one"""
         self._keeps_logs = config.keeps_logs
@@ -68,18 +68,18 @@ class CheckpointsCleaner:
             self._leftovers.pop(ack.handle, None)
         handles = tuple(self._parts.completion.unwanted(ack, taker))
         if handles and ack.files:
-            handles = (*handles, *self._files.given_up(ack.files))
+            handles = (*handles, *self._files.freed_by_abort(ack.files))
         return [Discard(handles)] if handles else []
 
-    def given_up(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
+    def aborted(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
         """Discard what is acknowledged, and remember what may still be written."""
         self._leftovers.update(dict.fromkeys(missing))
         left = self._parts.cleanup.left_behind(pending.acknowledged)
-        deletable = (*left, *self._files.given_up(all_of(pending.files)))
+        deletable = (*left, *self._files.freed_by_abort(all_of(pending.files)))
         return [Discard(deletable)] if deletable else []
 
     def discard_leftovers(self) -> list[Effect]:
-        """Discard what may have been written for checkpoints that were given up.
+        """Discard what may have been written for checkpoints that were aborted.
 
         The same handles are discarded again after each checkpoint: a task that was out of reach may write late.
         """
@@ -126,7 +126,7 @@ class CheckpointsCleaner:
         return self._clear_logs_but(logs(self._job, task, channels_of(task)) for task in self._tasks)
 
     def _clear_logs_but(self, living: Iterable[str]) -> list[Effect]:
-        kept = [log for record in self._completed.all_and_stored for log in record.logs]
+        kept = [log for record in self._completed.all_and_being_stored for log in record.logs]
         self._keeps_logs = self._keeps_logs or bool(kept)
         if not self._keeps_logs:
             return []

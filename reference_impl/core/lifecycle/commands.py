@@ -26,7 +26,7 @@ class Commands:
         return commands
 
     def refuse_pending(self, cause: AnyCause) -> list[Effect]:
-        """Their checkpoints are about to be given up."""
+        """Their checkpoints are about to be aborted."""
         return [Return(command, cause=cause) for command in self._under_way.commands]
 
     def refuse_all(self, cause: AnyCause) -> list[Effect]:

@@ -140,9 +140,9 @@ class CompletedCheckpointStore:
         return any(handle in snapshot.handles.values() for snapshot in self.all)
 
     @property
-    def all_and_stored(self) -> tuple[CompletedCheckpoint, ...]:
+    def all_and_being_stored(self) -> tuple[CompletedCheckpoint, ...]:
         """Also those that are being stored."""
-        return (*self.all, *self._under_way.being_stored)
+        return (*self.all, *self._under_way.records_being_stored)
 
     def unneeded(self, handles: Iterable[Handle]) -> tuple[tuple[Handle, ...], tuple[Handle, ...]]:
         """Which of these handles may be discarded, and which not yet.
@@ -152,7 +152,7 @@ class CompletedCheckpointStore:
         """
         if not self._last_states:
             return tuple(handles), ()
-        held = [handle for record in self.all_and_stored for handle in record.handles.values()]
+        held = [handle for record in self.all_and_being_stored for handle in record.handles.values()]
         needed = {handle for handle in held if handle in self._last_states}
         asked = tuple(handles)
         return tuple(one for one in asked if one not in needed), tuple(one for one in asked if one in needed)
@@ -160,7 +160,7 @@ class CompletedCheckpointStore:
     @property
     def oldest(self) -> CheckpointId | None:
         """The oldest checkpoint whose input the sources' logs have to keep; a pending one may still complete."""
-        restorable = [one.checkpoint for one in self.all_and_stored]
+        restorable = [one.checkpoint for one in self.all_and_being_stored]
         return self._parts.cleanup.oldest_needed(restorable, tuple(self._under_way.pending))
 
     @property
@@ -170,7 +170,7 @@ class CompletedCheckpointStore:
         again."""
         if not self._config.keeps_logs:
             return None
-        own = [one.checkpoint for one in self.all_and_stored if not one.savepoint]
+        own = [one.checkpoint for one in self.all_and_being_stored if not one.savepoint]
         newest = self.latest.checkpoint if self.latest is not None else None
         if self._config.recovers_from_logs and newest is not None:
             own.append(newest)

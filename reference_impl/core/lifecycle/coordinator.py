@@ -138,7 +138,7 @@ class Coordinator:
         self._config = config
         self._parts = parts
         self.attempts = Attempts(AttemptId(first_attempt - 1), channels_stay=config.failover == "local")
-        self.attempt_of = self.attempts.of
+        self.attempt_of = self.attempts.number_of
         self.under_way = UnderWay()
         self.completed = CompletedCheckpointStore(graph, config, parts, job, self.under_way, named=named, claims=claims)
         files = SharedFiles(
@@ -281,7 +281,7 @@ class Coordinator:
             life=life,
             records=records,
             fail_over=failover.fail_over,
-            when_stored=partial(_go_on_when_stored, life, failover, closing, ending),
+            resume_waiting=partial(_resume_waiting, life, failover, closing, ending),
             put_off=self._splits.put_off if self._has_splits else None,
         )
 
@@ -337,7 +337,7 @@ class Coordinator:
             if not self.under_way.pending and isinstance(self.stage, Listing):
                 return []  # its checkpoint may be complete; if not, `Sweep` deletes the state once all are listed
             return self._checkpointing.on_ack(message)
-        if message.job != self.job or message.attempt != self.attempts.of(message.task):
+        if message.job != self.job or message.attempt != self.attempts.number_of(message.task):
             return []
         effects: list[Effect] = self._reports[type(message)](self, message)
         return effects
@@ -380,7 +380,7 @@ class Coordinator:
             if isinstance(stage, Closing | Ended):
                 return [Return(event.command, cause=JobHasEnded())]
             return self._closing.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
-        if not self._config.rewinds:
+        if not self._config.takes_checkpoints:
             return [Return(event.command, cause=NoSnapshots())]
         if event.snapshot is not None:
             return self._on_snapshot(event, event.snapshot)
@@ -439,8 +439,8 @@ class Coordinator:
             Answered: lambda self, event: self._closing.on_answered(event),
             Received: _on_received,
             JobSaved: _on_saved,
-            RecordStored: lambda self, event: self._checkpointing.on_stored(event),
-            StoreFailed: lambda self, event: self._checkpointing.on_store_failed(event),
+            RecordStored: lambda self, event: self._checkpointing.on_record_stored(event),
+            StoreFailed: lambda self, event: self._checkpointing.on_record_not_stored(event),
             DeleteFailed: lambda self, event: self._parts.storing.on_failed_delete(event.files, event.checkpoint),
             FilesCopied: lambda self, event: self._of_snapshots.on_files(event),
             SnapshotCopied: lambda self, event: self._of_snapshots.on_copied(event),
@@ -485,7 +485,7 @@ class Coordinator:
     )
 
 
-def _go_on_when_stored(life: JobLife, failover: Failover, closing: JobClosing, ending: JobEnding) -> list[Effect]:
+def _resume_waiting(life: JobLife, failover: Failover, closing: JobClosing, ending: JobEnding) -> list[Effect]:
     """A record is not being stored any more: a restart, the closing or the end of the job may have waited for it, and
     nothing while all tasks run."""
     if life.all_tasks_run:

@@ -58,7 +58,7 @@ class Execution:
     def start(self, cause: AnyCause) -> list[Effect]:
         """Begin an attempt, unless the snapshot that it would restore does not fit the job."""
         self._attempts.begin()
-        restores = self._completed.to_restore() if self._config.rewinds else None
+        restores = self._completed.to_restore() if self._config.takes_checkpoints else None
         restores, incompatible = self._deployment.fitted(restores)
         if incompatible is not None:
             return self._closing.fail(incompatible)
@@ -70,7 +70,7 @@ class Execution:
         """The attempt's number is durable: order all tasks to start."""
         if not isinstance(self._life.stage, Saving):
             return []
-        restores, attempt = then.restores, self._attempts.deployed_as_a_whole()
+        restores, attempt = then.restores, self._attempts.all_deployed()
         self._life.enter(Deploying(restores, self._tasks))
         return [
             AttemptStarted(attempt, restores.checkpoint if restores else None, str(then.cause)),

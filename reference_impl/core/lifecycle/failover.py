@@ -64,7 +64,7 @@ class Failover:
 
     def on_lost(self, event: TaskLost) -> list[Effect]:
         stage, task = self._life.stage, event.task
-        if event.attempt != self._attempts.of(task) or not self._decision.restarts(stage):
+        if event.attempt != self._attempts.number_of(task) or not self._decision.restarts(stage):
             return []
         lost = self._regional.lost_with(task, stage, is_ending=self._under_way.is_ending)
         if not lost:
@@ -93,7 +93,7 @@ class Failover:
         return [*effects, SetTimer(RestartDelay(), self._config.restart_delay_us)]
 
     def _fail_over_region(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
-        """A region is lost: give up what needs it, and restart it after a delay."""
+        """A region is lost: abort what needs it, and restart it after a delay."""
         effects = self._cancellation.end_region(lost, RegionRestarts(lost, cause))
         if self._regional.widen(lost):
             return effects
@@ -113,7 +113,7 @@ class Failover:
 
     def restart_delay_over(self, timeout: RestartDelay) -> list[Effect]:
         """Restart, unless the record of a checkpoint is being stored: it may become the newest."""
-        being_stored = [record.checkpoint for record in self._under_way.being_stored]
+        being_stored = [record.checkpoint for record in self._under_way.records_being_stored]
         must_wait = bool(self._decision.awaited(being_stored))
         if self._regional.delay_over():
             return [] if must_wait else self._regional.restart()

@@ -53,7 +53,7 @@ class JobEnding:
         unanswered = self._commands.refuse_all(over)
         self._life.enter(Ended())
         return [
-            *self._checkpoints.abandon(over),
+            *self._checkpoints.abort_with_attempt(over),
             *self._cleaner.job_over(),
             *unanswered,
             EndJob(status, newest.checkpoint if newest else None, cause),

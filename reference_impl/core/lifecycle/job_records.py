@@ -108,10 +108,10 @@ class JobRecords:
     def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
         return self.save(TriggerCheckpoint(checkpoint))
 
-    def save_before_completion(self, effects: list[Effect]) -> list[Effect]:
-        """These effects may complete a checkpoint.  A later coordinator cannot restore what was in this one's memory
-        (ABS-14), and must know that from the record before any commit follows from the snapshot."""
-        if not self._config.memory or not self._under_way.storing or self.had_snapshot:
+    def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:
+        """A later coordinator cannot restore what was in this one's memory (ABS-14), and must know that from the job's
+        record before any commit follows from a snapshot."""
+        if not self._config.snapshots_in_memory or not self._under_way.storing or self.had_snapshot:
             return effects
         self.had_snapshot = True
         return self.save(Perform(tuple(effects)))

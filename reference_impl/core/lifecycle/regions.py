@@ -160,7 +160,7 @@ class RegionalFailover:
 
     def deploy(self, then: DeployRegion, last: CheckpointId) -> list[Effect]:
         """The new number is durable: order the tasks of the region to start.  `last` is the last checkpoint so far:
-        all up to it that are not complete were given up."""
+        all up to it that are not complete were aborted."""
         if then.attempt != self._attempts.newest:
             return []
         stage = self.stage
@@ -181,7 +181,7 @@ class RegionalFailover:
         """The order to start in the existing channels."""
         if not isinstance(order, SendToTask) or not isinstance(order.message, Deploy):
             return order
-        message = msgspec.structs.replace(order.message, channels_of=self._attempts.whole, given_up=last)
+        message = msgspec.structs.replace(order.message, channels_of=self._attempts.newest_full, aborted_up_to=last)
         return SendToTask(order.task, message)
 
     @property

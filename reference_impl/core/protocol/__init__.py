@@ -17,11 +17,11 @@ ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpo
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
                                     CheckpointCoordinator.on_pause_over, CheckpointCoordinator.on_checkpoint_timeout,
                                     CheckpointCoordinator._after_abort
-ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
+ABS-4  completion, abort            checkpoints.py: Checkpoints.acknowledge, Checkpoints.complete, Checkpoints.abort
                                     Checkpoints._awaiting
                                     ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.acknowledged (one that
                                     comes late, or of an older attempt)
-                                    checkpoint_coordinator.py: CheckpointCoordinator.on_stored,
+                                    checkpoint_coordinator.py: CheckpointCoordinator.on_record_stored,
                                     CheckpointCoordinator._notify, CheckpointCoordinator.on_decline
 ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py: InputTask.current_snapshot
                                     source.py: SourceTask.unkeyed_state    checkpoints.py: Checkpoints._record_of
@@ -53,7 +53,7 @@ alignment       InputTask._on_barrier, signal, Alignment.step, TABLE, Alignment.
 snapshot        InputTask._snapshot_and_barrier, then as at a source; in a sink TransactionalSink.snapshot before it
 acknowledgement Task.persist; driver: the snapshot is durable, a message to the coordinator;
                 CheckpointCoordinator.on_ack, Checkpoints.acknowledge; with the last one Checkpoints._store_record
-completion      driver: the record is durable; CheckpointCoordinator.on_stored, Checkpoints.stored
+completion      driver: the record is durable; CheckpointCoordinator.on_record_stored, Checkpoints.complete
 notification    CheckpointCoordinator._notify; driver: a message to each task; SourceTask.on_complete,
                 InputTask.on_complete
 commit          TransactionalSink.on_complete, _commit; driver: the store's answer; TransactionalSink.on_answered

@@ -20,14 +20,14 @@ class Attempts:
     """The attempt numbers of one job's tasks.  Tasks that a partial failover did not restart keep an older one.
 
     If attempt 3 starts all tasks and task B is then restarted alone, B has number 4.  It runs in attempt 4 with the
-    others, which keep number 3: `newest` is 4, and `whole` is 3.
+    others, which keep number 3: `newest` is 4, and `newest_full` is 3.
     """
 
     def __init__(self, latest: AttemptId, *, channels_stay: bool) -> None:
         """`latest` is the number of the latest attempt so far.  `channels_stay`: a task that restarts alone gets the
         channels that were there (UNA-4)."""
         self.newest = latest
-        self._whole = latest
+        self._newest_full = latest
         self._channels_stay = channels_stay
         self._older: dict[TaskId, AttemptId] = {}
 
@@ -37,30 +37,30 @@ class Attempts:
 
     def begin(self, survivors: Iterable[TaskId] = ()) -> None:
         """Give a new number to all tasks but the survivors."""
-        self._older = {task: self.of(task) for task in survivors}
+        self._older = {task: self.number_of(task) for task in survivors}
         self.newest = AttemptId(self.newest + 1)
 
-    def deployed_as_a_whole(self) -> AttemptId:
+    def all_deployed(self) -> AttemptId:
         """All tasks are ordered to start, with new channels."""
-        self._whole = self.newest
-        return self._whole
+        self._newest_full = self.newest
+        return self._newest_full
 
     @property
-    def whole(self) -> AttemptId:
+    def newest_full(self) -> AttemptId:
         """The newest attempt in which all tasks started."""
-        return self._whole
+        return self._newest_full
 
-    def of(self, task: TaskId) -> AttemptId:
-        """The attempt number of a task now."""
+    def number_of(self, task: TaskId) -> AttemptId:
+        """The attempt number of a task at present."""
         return self._older.get(task, self.newest)
 
-    def within(self, attempt: AttemptId, task: TaskId) -> AttemptId:
-        """The attempt number of a task in a checkpoint that was taken under `attempt`."""
+    def number_in(self, attempt: AttemptId, task: TaskId) -> AttemptId:
+        """The number of a task in a checkpoint that was triggered when `attempt` was the newest."""
         return self._older.get(task, attempt)
 
     def channels_of(self, task: TaskId) -> AttemptId:
         """The attempt to which a task's input channels belong."""
-        return self._whole if self._channels_stay else self.of(task)
+        return self._newest_full if self._channels_stay else self.number_of(task)
 
     def message_to(self, task: TaskId, message: ToTask) -> SendToTask:
         """A message of the newest attempt, to a task that may have an older number."""

@@ -8,10 +8,10 @@ new ones (ABS-2).  `TABLE` holds all transitions: for a state and a signal it na
 move.  A pair that is not in the table is a bug, and raises.
 
 The states are types.  `Flowing` remembers the last checkpoint that was begun or
-given up here, so that its late barriers change nothing.  It also remembers the
-checkpoints that the coordinator aborted before the task saw a barrier of them: the
-task must still send a cancel barrier for each, or the tasks downstream would wait
-for ever.
+*cancelled* here, so that its late barriers change nothing.  A task cancels a checkpoint
+by sending its cancel barrier on.  It also remembers the checkpoints that the coordinator *aborted*
+before the task saw a barrier of them: the task must still send a cancel barrier for
+each, or the tasks downstream would wait for ever.
 
 At-least-once blocks no channel (ABS-7).  `Counting` only counts barriers, for several
 checkpoints at a time.  Records behind barrier n of a fast channel are processed before the snapshot, so a restore
@@ -46,9 +46,9 @@ class Flowing(msgspec.Struct, frozen=True):
     """No checkpoint is being aligned."""
 
     last: CheckpointId
-    """it was begun or given up here, and so were all before it"""
+    """it was begun or cancelled here, and so were all before it"""
     aborted: tuple[CheckpointId, ...] = ()
-    """the coordinator gave them up before their barriers came"""
+    """by the coordinator, before their barriers came; their cancel barriers are still to be sent"""
 
 
 class Aligning(msgspec.Struct, frozen=True):
@@ -65,8 +65,8 @@ class Counting(msgspec.Struct, frozen=True):
     last: CheckpointId
     pending: tuple[tuple[CheckpointId, Channels], ...] = ()
     aborted: tuple[CheckpointId, ...] = ()
-    given_up: tuple[CheckpointId, ...] = ()
-    """they were given up here and are newer than `last`; checkpoints between, which are pending, can still complete"""
+    cancelled: tuple[CheckpointId, ...] = ()
+    """here, and newer than `last`; checkpoints between, which are pending, can still complete"""
 
 
 State = Flowing | Aligning | Counting
@@ -80,9 +80,9 @@ class Relation(StrEnum):
     current = "current"
     """it is being aligned"""
     aborted = "aborted"
-    """the coordinator gave it up before its barrier came"""
+    """the coordinator aborted it before its barrier came"""
     obsolete = "obsolete"
-    """it was begun or given up here"""
+    """it was begun or cancelled here"""
 
 
 Transition = tuple[type, type, Relation | None]
@@ -108,14 +108,14 @@ class WaitedEnough(msgspec.Struct, frozen=True):
 
 
 class CancelCame(msgspec.Struct, frozen=True):
-    """A cancel barrier: a task upstream gave the checkpoint up."""
+    """A cancel barrier: the checkpoint was aborted upstream."""
 
     checkpoint: CheckpointId
     channel: int
 
 
 class AbortCame(msgspec.Struct, frozen=True):
-    """The coordinator gave the checkpoint up."""
+    """The coordinator aborted the checkpoint."""
 
     checkpoint: CheckpointId
 
@@ -159,14 +159,14 @@ class TakeSnapshot(msgspec.Struct, frozen=True):
     delivered: Channels | None = None
 
 
-class GiveUp(msgspec.Struct, frozen=True):
-    """Send a cancel barrier on; with `declined` also report it to the coordinator, which does not know yet."""
+class SendCancelBarrier(msgspec.Struct, frozen=True):
+    """Send a cancel barrier on.  With `declines` also decline the checkpoint: the coordinator does not know yet."""
 
     checkpoint: CheckpointId
-    declined: bool
+    declines: bool
 
 
-Action = BlockChannel | UnblockChannels | TakeSnapshot | GiveUp
+Action = BlockChannel | UnblockChannels | TakeSnapshot | SendCancelBarrier
 
 
 class Alignment(Part):
@@ -198,15 +198,15 @@ class Alignment(Part):
         return Relation.aborted if checkpoint in state.aborted else Relation.new
 
     def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
-        """The checkpoint was begun or given up here: late signals of it change nothing."""
-        if type(state) is Counting and checkpoint in state.given_up:
+        """The checkpoint was begun or cancelled here: late signals of it change nothing."""
+        if type(state) is Counting and checkpoint in state.cancelled:
             return True
         begun = state.checkpoint if isinstance(state, Aligning) else state.last
         return checkpoint <= begun
 
     def skip(self, checkpoint: CheckpointId) -> list[Action]:
         """The task takes no part in an aborted checkpoint, and sends a cancel barrier downstream."""
-        return [GiveUp(checkpoint, declined=False)]
+        return [SendCancelBarrier(checkpoint, declines=False)]
 
     # -- the moves -----------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class Alignment(Part):
     def newer_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """A channel is past the current barrier without having delivered it: the current checkpoint cannot complete."""
         state = expect(state, Aligning)
-        flowing, actions = self.give_up(state, signal, inputs)
+        flowing, actions = self.abort_alignment(state, signal, inputs)
         then, more = self.step(flowing, signal, inputs)
         return then, actions + more
 
@@ -253,14 +253,14 @@ class Alignment(Part):
             UnblockChannels(state.arrived),
         ]
 
-    def give_up(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+    def abort_alignment(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         state = expect(state, Aligning)
         known = isinstance(signal, AbortCame)
         flowing = Flowing(state.checkpoint, _after(state.aborted, state.checkpoint))
-        return flowing, [GiveUp(state.checkpoint, declined=not known), UnblockChannels(state.arrived)]
+        return flowing, [SendCancelBarrier(state.checkpoint, declines=not known), UnblockChannels(state.arrived)]
 
     def pass_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=True)]
+        return self._past(state, signal.checkpoint), [SendCancelBarrier(signal.checkpoint, declines=True)]
 
     def newer_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """A cancel barrier says of its channel what a newer barrier says."""
@@ -275,7 +275,7 @@ class Alignment(Part):
         if isinstance(state, Counting):
             return self._without(state, signal.checkpoint), self.skip(signal.checkpoint)
         if isinstance(state, Aligning):
-            flowing, actions = self.give_up(state, signal, inputs)
+            flowing, actions = self.abort_alignment(state, signal, inputs)
             return self._past(flowing, signal.checkpoint), actions + self.skip(signal.checkpoint)
         return self._past(state, signal.checkpoint), self.skip(signal.checkpoint)
 
@@ -315,13 +315,13 @@ class Alignment(Part):
                 actions.append(TakeSnapshot(checkpoint))
         return after, actions
 
-    def drop_count(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        """Give one checkpoint up, and go on counting for older ones."""
+    def abort_counted(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """Cancel one checkpoint, and go on counting for older ones."""
         state = expect(state, Counting)
         known = isinstance(signal, AbortCame)
         if known and signal.checkpoint not in dict(state.pending):
             return self.remember(state, signal, inputs)
-        return self._without(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=not known)]
+        return self._without(state, signal.checkpoint), [SendCancelBarrier(signal.checkpoint, declines=not known)]
 
     @staticmethod
     def _without(state: Counting, checkpoint: CheckpointId) -> Counting:
@@ -329,16 +329,16 @@ class Alignment(Part):
             state.last,
             tuple(item for item in state.pending if item[0] != checkpoint),
             tuple(aborted for aborted in state.aborted if aborted != checkpoint),
-            (*state.given_up, checkpoint),
+            (*state.cancelled, checkpoint),
         )
 
     @staticmethod
     def _past(state: State, checkpoint: CheckpointId) -> State:
-        """The state when all checkpoints up to this one are begun or given up."""
+        """The state when all checkpoints up to this one are begun or cancelled."""
         rest = _after(state.aborted, checkpoint)
         if isinstance(state, Counting):
             pending = tuple(item for item in state.pending if item[0] > checkpoint)
-            return Counting(checkpoint, pending, rest, _after(state.given_up, checkpoint))
+            return Counting(checkpoint, pending, rest, _after(state.cancelled, checkpoint))
         return Flowing(checkpoint, rest)
 
 
@@ -370,21 +370,21 @@ TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list
     (Aligning, OvertakingCame, Relation.obsolete): Alignment.ignore,
     (Aligning, WaitedEnough, Relation.current): Alignment.go_unaligned,
     (Aligning, WaitedEnough, Relation.obsolete): Alignment.ignore,
-    (Aligning, CancelCame, Relation.current): Alignment.give_up,
+    (Aligning, CancelCame, Relation.current): Alignment.abort_alignment,
     (Aligning, CancelCame, Relation.new): Alignment.newer_cancel,
     (Aligning, CancelCame, Relation.aborted): Alignment.skip_aborted,
     (Aligning, CancelCame, Relation.obsolete): Alignment.ignore,
-    (Aligning, AbortCame, Relation.current): Alignment.give_up,
+    (Aligning, AbortCame, Relation.current): Alignment.abort_alignment,
     (Aligning, AbortCame, Relation.new): Alignment.remember,
     (Aligning, AbortCame, Relation.aborted): Alignment.ignore,
     (Aligning, AbortCame, Relation.obsolete): Alignment.ignore,
     (Counting, BarrierCame, Relation.new): Alignment.count,
     (Counting, BarrierCame, Relation.aborted): Alignment.skip_aborted,
     (Counting, BarrierCame, Relation.obsolete): Alignment.ignore,
-    (Counting, CancelCame, Relation.new): Alignment.drop_count,
+    (Counting, CancelCame, Relation.new): Alignment.abort_counted,
     (Counting, CancelCame, Relation.aborted): Alignment.skip_aborted,
     (Counting, CancelCame, Relation.obsolete): Alignment.ignore,
-    (Counting, AbortCame, Relation.new): Alignment.drop_count,
+    (Counting, AbortCame, Relation.new): Alignment.abort_counted,
     (Counting, AbortCame, Relation.aborted): Alignment.ignore,
     (Counting, AbortCame, Relation.obsolete): Alignment.ignore,
     (Flowing, TriggerCame, Relation.new): Alignment.triggered,

@@ -4,8 +4,8 @@ This is the coordinator of Carbone et al. (arXiv:1506.08603, section 4.2), with 
 several checkpoints at a time, savepoints (FLIP-47), and tasks that finish (FLIP-147).  One checkpoint goes through this
 file so: the interval passes (`on_interval_over`), and the checkpoint is created (`create_checkpoint`).  Once its id
 is durable, it is triggered (`trigger_checkpoint`), and the tasks acknowledge (`on_ack`).  With the last
-acknowledgement the record is written.  Once the record is durable, the checkpoint is complete (`on_stored`), and the
-tasks are notified (`_notify`).
+acknowledgement its record is being stored.  Once the record is durable, the checkpoint is complete
+(`on_record_stored`), and the tasks are notified (`_notify`).
 
 It is a part of the job's coordinator (`lifecycle.coordinator`), which has attempts, commands and an end besides.  What
 it needs of these are the protocols below.
@@ -60,9 +60,10 @@ class DurableRecord(Protocol):
         """Trigger the checkpoint once its id is durable."""
         ...
 
-    def save_before_completion(self, effects: list[Effect]) -> list[Effect]:
-        """Before the first checkpoint is stored in the coordinator's memory, the job's record says durably that there
-        was one: a later coordinator must know that it is lost (ABS-14).  Else the effects are returned as they are."""
+    def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:
+        """Before the first checkpoint is complete in the coordinator's memory: save in the job's record that there was
+        a snapshot, and have these effects follow once that is durable.  A later coordinator must know of the snapshot
+        that it has lost (ABS-14).  At any other time the effects are returned as they are."""
         ...
 
 
@@ -123,13 +124,13 @@ class CheckpointCoordinator:
         life: Life,
         records: DurableRecord,
         fail_over: Callable[[AnyCause], list[Effect]],
-        when_stored: Callable[[], list[Effect]],
+        resume_waiting: Callable[[], list[Effect]],
         put_off: Callable[[CheckpointId], None] | None,
     ) -> None:
-        """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `when_stored`: a record is not being
-        stored any more, for which a restart or the job's end may have waited.  `put_off`: takes over
-        to trigger a checkpoint once the enumerators of the sources are ready for it (OPS-3); None: each checkpoint is
-        triggered at once."""
+        """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `resume_waiting`: no more waiting
+        for a record to be stored; a restart or the job's end may have waited.  `put_off`: takes over to trigger a
+        checkpoint once the enumerators of the sources are ready for it (OPS-3); None: each checkpoint is triggered at
+        once."""
         self._job = job
         self._tasks = tuple(tasks)
         self._config = config
@@ -144,7 +145,7 @@ class CheckpointCoordinator:
         self._life = life
         self._records = records
         self._fail_over = fail_over
-        self._when_stored = when_stored
+        self._resume_waiting = resume_waiting
         self._put_off = put_off
         self._paused = False
 
@@ -153,8 +154,9 @@ class CheckpointCoordinator:
     def on_all_running(self) -> list[Effect]:
         """All tasks run now: take checkpoints.  With at-most-once there are none (ABS-7)."""
         finishing = self._finish() if self._ends.all_input_has_ended else []
-        timer = [SetTimer(CheckpointInterval(), self._config.checkpoint_interval_us)] if self._config.rewinds else []
-        return [*finishing, *timer]
+        if not self._config.takes_checkpoints:
+            return finishing
+        return [*finishing, SetTimer(CheckpointInterval(), self._config.checkpoint_interval_us)]
 
     def on_interval_over(self, timeout: CheckpointInterval) -> list[Effect]:
         """The interval has passed: create a checkpoint if one may be triggered."""
@@ -179,7 +181,7 @@ class CheckpointCoordinator:
     @property
     def may_trigger_any(self) -> bool:
         """Whether a checkpoint other than the final one may be triggered (FIN-7)."""
-        return self._config.goes_on or not self._ends.some_input_has_ended
+        return self._config.triggers_after_finish or not self._ends.some_input_has_ended
 
     def on_pause_over(self, timeout: MinimumPause) -> list[Effect]:
         self._paused = False
@@ -205,14 +207,14 @@ class CheckpointCoordinator:
         return []
 
     def on_ack(self, message: Ack) -> list[Effect]:
-        """A task's snapshot is durable.  With the last one the record is written."""
-        return self._records.save_before_completion(self._checkpoints.acknowledge(message))
+        """A task's snapshot is durable.  With the last one the checkpoint's record is being stored."""
+        return self._records.save_had_snapshot_before(self._checkpoints.acknowledge(message))
 
     # -- a checkpoint is complete (ABS-4) ------------------------------------------------
 
-    def on_stored(self, event: RecordStored) -> list[Effect]:
+    def on_record_stored(self, event: RecordStored) -> list[Effect]:
         """The record is durable: the checkpoint is complete."""
-        complete, effects = self._checkpoints.stored(event.checkpoint)
+        complete, effects = self._checkpoints.complete(event.checkpoint)
         self._failures.completed()
         if complete.command is not None:
             effects.append(Return(complete.command, event.checkpoint))
@@ -224,7 +226,7 @@ class CheckpointCoordinator:
         if self._config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
-        return [*effects, *self._when_stored()]
+        return [*effects, *self._resume_waiting()]
 
     def _notify(self, complete: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
@@ -240,7 +242,7 @@ class CheckpointCoordinator:
         going_on = [task for task in self._tasks if task not in leaving]
         return [*(self._attempts.message_to(task, notification) for task in going_on), *orders]
 
-    # -- a checkpoint is given up (ABS-4) ------------------------------------------------
+    # -- a checkpoint is aborted (ABS-4) --------------------------------------------------
 
     def on_decline(self, message: Decline) -> list[Effect]:
         pending = self._under_way.pending.get(message.checkpoint)
@@ -251,10 +253,11 @@ class CheckpointCoordinator:
         pending = self._under_way.pending.get(timeout.checkpoint)
         return self._abort(pending, TimedOut()) if pending else []
 
-    def on_store_failed(self, event: StoreFailed) -> list[Effect]:
+    def on_record_not_stored(self, event: StoreFailed) -> list[Effect]:
+        """The record could not be stored: the checkpoint is aborted."""
         cause = NotStored(event.reason)
-        pending, effects = self._checkpoints.store_failed(event.checkpoint, cause)
-        return [*effects, *self._after_abort(pending, cause), *self._when_stored()]
+        pending, effects = self._checkpoints.abort_not_stored(event.checkpoint, cause)
+        return [*effects, *self._after_abort(pending, cause), *self._resume_waiting()]
 
     def _abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         return [*self._checkpoints.abort(pending, cause), *self._after_abort(pending, cause)]
@@ -281,6 +284,6 @@ class CheckpointCoordinator:
         """All input is processed: take the final checkpoint."""
         if self._under_way.is_ending:
             return []
-        if not self._config.rewinds or self._config.settles_at_finish:
+        if not self._config.has_final_checkpoint:
             return self._finishing.terminate(None, JobEnd.FINISH)
         return self.create_checkpoint(ending=JobEnd.FINISH)

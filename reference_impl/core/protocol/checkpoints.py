@@ -1,4 +1,4 @@
-"""The coordinator's checkpoints: triggered, acknowledged, complete, or given up (ABS-3, ABS-4).
+"""The coordinator's checkpoints: triggered, acknowledged, complete, or aborted (ABS-3, ABS-4).
 
 Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.2, has a
 central coordinator that injects barriers into the sources.  That each task acknowledges its snapshot, and the
@@ -8,7 +8,7 @@ coordinator thereby learns that all are there, is from Flink's documentation of 
 A checkpoint is *pending* from the moment at which it gets its id, before the tasks are triggered, until every expected
 task has acknowledged.  Then its record is *being stored*.  Once that is durable the checkpoint is complete.
 
-The papers do not say what becomes of older checkpoints, or of the snapshots of one that is given up; that is handed to
+The papers do not say what becomes of older checkpoints, or of the snapshots of one that is aborted; that is handed to
 this machine (`CompletedCheckpoints`, `Cleaner`).  Nor do they have tasks that finish (FLIP-147).  A task that has
 finished takes no part (FIN-1).  A task whose senders have all finished is triggered by the coordinator.  A task that
 finishes while a checkpoint is pending counts as finished in it, once all its senders do (FIN-8).
@@ -22,7 +22,6 @@ from typing import Protocol
 import msgspec
 
 from ..decisions.checkpointing import CheckpointPlan
-from ..decisions.failover import Counters
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -110,7 +109,15 @@ class UnderWay:
 
     def __init__(self) -> None:
         self.pending: dict[CheckpointId, Pending] = {}
+        """they wait for acknowledgements"""
         self.storing: tuple[BeingStored, ...] = ()
+        """they wait for their record to be durable"""
+
+    @property
+    def counted(self) -> int:
+        """How many are under way, without savepoints: these are taken beside as many checkpoints as may be (ABS-3)."""
+        pending = sum(not one.savepoint for one in self.pending.values())
+        return pending + sum(not one.pending.savepoint for one in self.storing)
 
     @property
     def is_ending(self) -> bool:
@@ -120,7 +127,7 @@ class UnderWay:
         return bool(self.storing) and any(one.pending.ending is not None for one in self.storing)
 
     @property
-    def being_stored(self) -> tuple[CompletedCheckpoint, ...]:
+    def records_being_stored(self) -> tuple[CompletedCheckpoint, ...]:
         return tuple(one.record for one in self.storing)
 
     @property
@@ -179,12 +186,12 @@ class Cleaner(Protocol):
 
     def subsumed(self, snapshots: Sequence[CompletedCheckpoint]) -> list[Effect]: ...
 
-    def given_up(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
-        """A checkpoint was given up; the snapshots in `missing` are not acknowledged, and may still be written."""
+    def aborted(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
+        """A checkpoint was aborted; the snapshots in `missing` are not acknowledged, and may still be written."""
         ...
 
     def discard_leftovers(self) -> list[Effect]:
-        """A checkpoint is complete: discard again what may have been written since for those that were given up."""
+        """A checkpoint is complete: discard again what may have been written since for those that were aborted."""
         ...
 
     def clear_logs(self) -> list[Effect]:
@@ -230,19 +237,21 @@ class Checkpoints:
         self._options = options
         self._enumerator_states = enumerator_states
         self._tasks = tuple(task for task, _, _ in graph.tasks())
-        self._counters = Counters(CheckpointId(first - 1), 0)
+        self._last_id = CheckpointId(first - 1)
+        self._places_lost = 0
+        """those of checkpoints of failed attempts; none but with a planted defect"""
 
     # -- what is known ---------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
         """As many checkpoints are under way as may be at a time (ABS-3)."""
-        return self._counters.under_way >= self._config.concurrent_checkpoints
+        return self._under_way.counted + self._places_lost >= self._config.concurrent_checkpoints
 
     @property
     def last_id(self) -> CheckpointId:
         """The greatest id that was given out."""
-        return self._counters.last_id
+        return self._last_id
 
     @property
     def next_id(self) -> CheckpointId:
@@ -251,12 +260,7 @@ class Checkpoints:
 
     def take_over(self, next_id: CheckpointId) -> None:
         """Another coordinator has given out the ids below this one."""
-        self._counters = Counters(CheckpointId(next_id - 1), self._counters.under_way)
-
-    def _count(self, change: int, pending: Pending) -> None:
-        if not pending.savepoint:
-            counters = self._counters
-            self._counters = Counters(counters.last_id, counters.under_way + change)
+        self._last_id = CheckpointId(next_id - 1)
 
     # -- created and triggered -------------------------------------------------------------
 
@@ -265,7 +269,7 @@ class Checkpoints:
     ) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: None for the job's own."""
         plan, checkpoint = self._plan(), self._parts.checkpoint_ids.next(self.last_id)
-        self._counters = Counters(checkpoint, self._counters.under_way + (not savepoint))
+        self._last_id = checkpoint
         pending = Pending(
             checkpoint=checkpoint,
             attempt=self._attempts.newest,
@@ -332,7 +336,7 @@ class Checkpoints:
     # -- acknowledgements ----------------------------------------------------------
 
     def acknowledge(self, ack: Ack) -> list[Effect]:
-        """Take an acknowledgement; with the last one the checkpoint's record is written."""
+        """Take an acknowledgement; with the last one the checkpoint's record is being stored."""
         pending = self._awaiting(ack)
         discarded = self._cleaner.acknowledged(ack, pending)
         if pending is None:
@@ -345,7 +349,7 @@ class Checkpoints:
         pending = self._under_way.pending.get(ack.checkpoint)
         if pending is None or ack.job != self._job or ack.task not in self._tasks:
             return None
-        if self._attempts.within(pending.attempt, ack.task) != ack.attempt:
+        if self._attempts.number_in(pending.attempt, ack.task) != ack.attempt:
             return None
         return pending if self._parts.completion.counts(ack, pending) else None  # unless its task has finished since
 
@@ -358,13 +362,13 @@ class Checkpoints:
         return [effect for checkpoint in ready for effect in self._store_record(all_pending[checkpoint])]
 
     def _store_record(self, pending: Pending) -> list[Effect]:
-        """Every task has acknowledged: write the record.  The checkpoint is complete once that is durable (ABS-4)."""
+        """Every task has acknowledged: store the record.  The checkpoint is complete once that is durable (ABS-4)."""
         under_way = self._under_way
         remaining = self._parts.completion.still_pending(tuple(under_way.pending), pending.checkpoint)  # all others
         under_way.pending = {checkpoint: under_way.pending[checkpoint] for checkpoint in remaining}
         record = self._record_of(pending)
         under_way.storing = (*under_way.storing, BeingStored(pending, record))
-        attempts = {task: self._attempts.within(pending.attempt, task) for task in record.handles}
+        attempts = {task: self._attempts.number_in(pending.attempt, task) for task in record.handles}
         return [CheckpointAcknowledged(pending.checkpoint, pending.attempt), Store(record, attempts)]
 
     def _record_of(self, pending: Pending) -> CompletedCheckpoint:
@@ -392,65 +396,66 @@ class Checkpoints:
             in_flight=any(pending.in_flight.values()),
         )
 
-    def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
+    def complete(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
-        complete = self._store_answered(checkpoint)
+        complete = self._end_storing(checkpoint)
         effects = self._cleaner.subsumed(self._completed.add(complete.record))
-        overtaken = [one for one in self._under_way.pending.values() if one.checkpoint < checkpoint]
-        for older in () if complete.pending.is_separate else overtaken:
-            effects.extend(self.abort(older, Subsumed(checkpoint)) if not older.savepoint else ())
+        pending = self._under_way.pending.values()
+        older = [one for one in pending if one.checkpoint < checkpoint and not one.savepoint]
+        for one in () if complete.pending.is_separate else older:
+            effects.extend(self.abort(one, Subsumed(checkpoint)))
         return complete.pending, [*effects, *self._cleaner.discard_leftovers(), *self._cleaner.clear_logs()]
 
-    def _store_answered(self, checkpoint: CheckpointId) -> BeingStored:
+    def _end_storing(self, checkpoint: CheckpointId) -> BeingStored:
+        """The store has answered: the record is durable, or is not stored."""
         storing = self._under_way.storing
         answered = next((one for one in storing if one.pending.checkpoint == checkpoint), None)
         if answered is None:
             raise ProtocolViolated(f"the record of checkpoint {checkpoint} is not being stored")
         self._under_way.storing = tuple(one for one in storing if one is not answered)
         self._under_way.pending.pop(checkpoint, None)
-        self._count(-1, answered.pending)
         return answered
 
-    # -- giving up -----------------------------------------------------------------
-    # A checkpoint that is declined, timed out or subsumed is aborted, each with its cause (ABS-4).  `abandon` gives up
-    # all pending ones when their attempt fails.
+    # -- aborted --------------------------------------------------------------------
+    # A checkpoint that is declined, timed out or subsumed is aborted, each with its cause (ABS-4).
+    # `abort_with_attempt` aborts all pending ones when their attempt fails.
 
     def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
-        """Give a pending checkpoint up, discard its states, and remember which states may still be written."""
+        """Abort a pending checkpoint: discard its states, remember which may still be written, and notify the tasks."""
         if self._under_way.pending.pop(pending.checkpoint, None) is None:
             return []
-        self._count(-1, pending)
-        return [*self._give_up(pending, cause), *self._send_abort(pending)]
+        return [*self._discard_aborted(pending, cause), *self._send_abort(pending)]
 
     def abort_all(self, cause: AnyCause) -> list[Effect]:
         """A part of the tasks is lost, without whose snapshots no pending checkpoint can complete."""
         pending = list(self._under_way.pending.values())
         return [effect for one in pending for effect in self.abort(one, cause)]
 
-    def store_failed(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
-        pending = self._store_answered(checkpoint).pending
-        return pending, [*self._give_up(pending, cause), *self._send_abort(pending)]
+    def abort_not_stored(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
+        """The record could not be stored, so the checkpoint is aborted although all tasks have acknowledged it."""
+        pending = self._end_storing(checkpoint).pending
+        return pending, [*self._discard_aborted(pending, cause), *self._send_abort(pending)]
 
-    def _give_up(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+    def _discard_aborted(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         missing = [self._handle(pending, task) for task in pending.expected if task not in pending.acknowledged]
         aborted = CheckpointAborted(pending.checkpoint, pending.attempt, str(cause), _is_failure(cause))
-        return [aborted, *self._cleaner.given_up(pending, missing)]
+        return [aborted, *self._cleaner.aborted(pending, missing)]
 
     def _send_abort(self, pending: Pending) -> list[Effect]:
         order = Abort(job=self._job, attempt=pending.attempt, checkpoint=pending.checkpoint)
         return [self._attempts.message_to(task, order) for task in self._tasks]
 
     def _handle(self, pending: Pending, task: TaskId) -> Handle:
-        attempt = self._attempts.within(pending.attempt, task)
+        attempt = self._attempts.number_in(pending.attempt, task)
         return self._parts.naming.handle(self._job, pending.checkpoint, task, attempt)
 
-    def abandon(self, cause: AnyCause) -> list[Effect]:
-        """The attempt has failed: none of its pending checkpoints can complete any more."""
+    def abort_with_attempt(self, cause: AnyCause) -> list[Effect]:
+        """The attempt has failed, and its tasks are cancelled: none of its pending checkpoints can complete."""
+        aborted = sum(not one.savepoint for one in self._under_way.pending.values())
         pending, self._under_way.pending = self._under_way.pending, {}
-        effects = [effect for one in pending.values() for effect in self._give_up(one, cause)]
-        being_stored = sum(not one.pending.savepoint for one in self._under_way.storing)
-        self._counters = self._parts.failover.counted_on(self._counters, being_stored)
-        return effects
+        self._last_id = self._parts.failover.last_id(self._last_id)  # ids go on
+        self._places_lost += aborted - self._parts.failover.places_freed(aborted)  # all are freed
+        return [effect for one in pending.values() for effect in self._discard_aborted(one, cause)]
 
 
 def _is_failure(cause: AnyCause) -> bool:

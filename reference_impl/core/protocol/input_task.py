@@ -59,14 +59,14 @@ from .barrier_alignment import (
     BarrierCame,
     BlockChannel,
     CancelCame,
-    GiveUp,
     PartitionEnded,
+    SendCancelBarrier,
     Signal,
     TakeSnapshot,
     TriggerCame,
     UnblockChannels,
 )
-from .task import NO_CHECKPOINT, HasFinished, InTransit, SnapshotFormats, StateReader, Task
+from .task import NO_CHECKPOINT, HasFinished, InFlightData, SnapshotFormats, StateReader, Task
 
 Handler = Callable[..., list[Effect]]
 
@@ -172,11 +172,11 @@ class InputTime(Protocol):
     def restore(self, state: TaskState) -> None: ...
 
 
-# -- what is in flight to it -----------------------------------------------------------
+# -- in-flight data -------------------------------------------------------------------
 
 
-class ElementsInFlight(Protocol):
-    """Of the elements that it takes, those that are in flight in some snapshot."""
+class InFlightElements(Protocol):
+    """The elements that a task takes, of which some are in-flight data of a snapshot."""
 
     listening: bool
     """it must be told of each element that is taken"""
@@ -184,18 +184,18 @@ class ElementsInFlight(Protocol):
     def took(self, channel: int, element: Element) -> None: ...
 
 
-class InputsInTransit(InTransit, Protocol):
-    """What else is in flight to a task that has inputs."""
+class InputInFlightData(InFlightData, Protocol):
+    """The part of a task with inputs in such checkpoints, and the in-flight data of its inputs."""
 
     @property
-    def elements(self) -> ElementsInFlight: ...
+    def elements(self) -> InFlightElements: ...
 
     def on_barrier(self, barrier: Barrier, channel: int, task: InputTask) -> list[Effect]:
         """A barrier arrives at the head of its channel."""
         ...
 
-    def drop(self, checkpoint: CheckpointId) -> None:
-        """The checkpoint was given up."""
+    def aborted(self, checkpoint: CheckpointId) -> None:
+        """The checkpoint was aborted here, or by the coordinator."""
         ...
 
     def ended(self, channel: int) -> None:
@@ -224,11 +224,13 @@ class InputTask(Task):
         LogsFound: "_on_in_flight",
     }
 
+    in_flight: InputInFlightData | None
+    """narrower than a task's"""
+
     __slots__ = (
         "_also_takes",
-        "_elements_in_flight",
         "_event_time",
-        "_in_flight_inputs",
+        "_in_flight_elements",
         "_operator",
         "_timers",
         "_transactions",
@@ -252,7 +254,7 @@ class InputTask(Task):
         reading: StateReader,
         formats: SnapshotFormats,
         event_time: InputTime,
-        in_flight: InputsInTransit | None = None,
+        in_flight: InputInFlightData | None = None,
         *,
         operator: OperatorState | None = None,
         timers: ProcessingTimers | None = None,
@@ -263,8 +265,7 @@ class InputTask(Task):
         """`operator` to `transactions`: the work, where it does that too.  `publishes`: all that it receives are
         transactions of complete checkpoints.  `holds_end`: it sends the end of its data only when it finishes."""
         super().__init__(spec, config, parts, reading, formats, in_flight)
-        self._in_flight_inputs = in_flight
-        self._elements_in_flight = in_flight.elements if in_flight is not None else None
+        self._in_flight_elements = in_flight.elements if in_flight is not None else None
         self.work = work
         work.task = self
         self._operator = operator
@@ -306,9 +307,9 @@ class InputTask(Task):
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
-        in_flight = self._elements_in_flight
-        if in_flight is not None and in_flight.listening:
-            in_flight.took(event.channel, element)
+        elements = self._in_flight_elements
+        if elements is not None and elements.listening:
+            elements.took(event.channel, element)
         kind = type(element)
         if kind is Record:
             if self.times.idle:
@@ -328,12 +329,11 @@ class InputTask(Task):
 
     def _on_partition_ended(self, end: EndOfPartition, channel: int) -> list[Effect]:
         self._unfinished_channels.remove(channel)
-        in_flight = self._in_flight_inputs
-        if in_flight is not None:
-            in_flight.ended(channel)
+        if self.in_flight is not None:
+            self.in_flight.ended(channel)
         effects = self.signal(PartitionEnded(channel))
-        if in_flight is not None:
-            effects += in_flight.write_complete(self)
+        if self.in_flight is not None:
+            effects += self.in_flight.write_complete(self)
         if not self._unfinished_channels:
             effects += self._signal_triggers()
         then = self._also_takes.get(EndOfPartition)
@@ -359,8 +359,8 @@ class InputTask(Task):
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
         """A barrier arrives at the head of its channel."""
         self.formats.ask(barrier.checkpoint, barrier.format)
-        if self._in_flight_inputs is not None:
-            return self._in_flight_inputs.on_barrier(barrier, channel, self)
+        if self.in_flight is not None:
+            return self.in_flight.on_barrier(barrier, channel, self)
         return self.signal(BarrierCame(barrier.checkpoint, channel))
 
     def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
@@ -368,14 +368,14 @@ class InputTask(Task):
         return self._on_in_flight(event)
 
     def _on_cancel(self, cancel: CancelBarrier, channel: int) -> list[Effect]:
-        if self._in_flight_inputs is not None:
-            self._in_flight_inputs.drop(cancel.checkpoint)
+        if self.in_flight is not None:
+            self.in_flight.aborted(cancel.checkpoint)
         return self.signal(CancelCame(cancel.checkpoint, channel))
 
     def on_abort(self, message: Abort) -> list[Effect]:
-        self.formats.drop(message.checkpoint)
-        if self._in_flight_inputs is not None:
-            self._in_flight_inputs.drop(message.checkpoint)
+        self.formats.aborted(message.checkpoint)
+        if self.in_flight is not None:
+            self.in_flight.aborted(message.checkpoint)
         return self.signal(AbortCame(message.checkpoint))
 
     def signal(self, signal: Signal) -> list[Effect]:
@@ -392,9 +392,9 @@ class InputTask(Task):
                     effects.append(Block(channel))
                 case UnblockChannels(channels):
                     effects += [Unblock(channel) for channel in channels]
-                case GiveUp(checkpoint, declined):
+                case SendCancelBarrier(checkpoint, declines):
                     effects += self.broadcast(CancelBarrier(checkpoint))
-                    if declined:
+                    if declines:
                         effects.append(self.decline(checkpoint, "another barrier came in its place", subsumed=True))
         return effects
 
@@ -444,7 +444,7 @@ class InputTask(Task):
 
     def on_complete(self, message: Complete) -> list[Effect]:
         self.formats.complete(message.checkpoint)
-        trimmed = self._in_flight_inputs.completed(message) if self._in_flight_inputs is not None else []
+        trimmed = self.in_flight.completed(message) if self.in_flight is not None else []
         if self._transactions is None:
             return trimmed
         return [*trimmed, *self._transactions.on_complete(message.checkpoint)]
@@ -467,7 +467,7 @@ class InputTask(Task):
     def _on_event_time(self, element: Element, channel: int) -> list[Effect]:
         return self._event_time.step(element, channel, self)
 
-    def _hand_over(self, element: Element, channel: int) -> list[Effect]:
+    def _element_to_work(self, element: Element, channel: int) -> list[Effect]:
         return self._handler(type(element))(element, channel)
 
     _on_other: ClassVar[Handlers] = Handlers(
@@ -478,8 +478,8 @@ class InputTask(Task):
             CancelBarrier: _on_cancel,
             EndOfData: _on_end_of_data,
             EndOfPartition: _on_partition_ended,
-            Committable: _hand_over,
-            Settled: _hand_over,
+            Committable: _element_to_work,
+            Settled: _element_to_work,
         }
     )
     """the method for each type of element but records"""

@@ -39,10 +39,10 @@ from ..vocabulary.transactions import (
 from .input_task import Handler, InputTask
 from .task import NO_CHECKPOINT
 
-Judge = Callable[[AnyRequest, Outcome], Verdict]
-"""What an answer means for a request."""
-Settle = Callable[[int, AnyRequest, Outcome], list[Effect]]
-"""What is done when a request is settled, by its number."""
+VerdictOf = Callable[[AnyRequest, Outcome], Verdict]
+"""What an answer to a request means: a definite one settles it, after any other it is repeated."""
+OnSettled = Callable[[int, AnyRequest, Outcome], list[Effect]]
+"""What is done when a request, of this number, is settled."""
 
 
 class StoreRequests(Protocol):
@@ -60,7 +60,9 @@ class StoreRequests(Protocol):
         """A request whose answer matters only if it is a refusal."""
         ...
 
-    def answered(self, event: Answered, task: InputTask, judge: Judge, settle: Settle) -> list[Effect]: ...
+    def answered(
+        self, event: Answered, task: InputTask, verdict_of: VerdictOf, on_settled: OnSettled
+    ) -> list[Effect]: ...
 
     def repeated(self, number: int) -> list[Effect]: ...
 
@@ -93,14 +95,16 @@ class Writing(msgspec.Struct, frozen=True):
 Phase = AwaitingFences | Recovering | Writing
 
 
-class Behind(Protocol):
-    """Who commits in a transactional sink's place: a committer behind it (see `committing`)."""
+class CommitterBehind(Protocol):
+    """It commits in a transactional sink's place; see `committing`."""
 
-    def hand_over(self, sealed: Sequence[Sealed], task: InputTask) -> list[Effect]:
-        """The effects that pass sealed transactions on, before the barrier."""
+    def send(self, sealed: Sequence[Sealed], task: InputTask) -> list[Effect]:
+        """Send sealed transactions on to it, before the barrier."""
+        ...
 
-    def handed(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
+    def held(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
         """Of a restored task's unfinished transactions, those that the committer has."""
+        ...
 
 
 class OpenTransaction(msgspec.Struct):
@@ -129,16 +133,21 @@ class TransactionalSink:
     task: InputTask
 
     def __init__(
-        self, names: TransactionNames, requests: StoreRequests, behind: Behind | None = None, *, passes_on: bool = False
+        self,
+        names: TransactionNames,
+        requests: StoreRequests,
+        committer: CommitterBehind | None = None,
+        *,
+        passes_on: bool = False,
     ) -> None:
-        """`behind`: None if the sink itself commits.  `passes_on`: it also emits each row, as an operator does."""
+        """`committer`: None if the sink itself commits.  `passes_on`: it emits each row too, as an operator does."""
         self.sealed: list[Sealed] = []
         self.current: OpenTransaction | None = None
         self._gathered: list[Row] = []
         self._names = names
         self._last_sealed = NO_CHECKPOINT
         self._phase: Phase = AwaitingFences()
-        self._behind = behind
+        self._committer = committer
         self._passes_on = passes_on
         self._requests = requests
         self._ask = requests.ask
@@ -177,10 +186,10 @@ class TransactionalSink:
     def _seal(self, checkpoint: CheckpointId) -> list[Effect]:
         """Seal the open transaction for a checkpoint; an empty one stays open."""
         effects = self._seal_current(checkpoint)
-        if self._behind is None:
+        if self._committer is None:
             return effects
-        handed, self.sealed = self.sealed, []
-        return [*effects, *self._behind.hand_over(handed, self.task)]
+        sealed, self.sealed = self.sealed, []
+        return [*effects, *self._committer.send(sealed, self.task)]
 
     def _seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
         self._last_sealed = checkpoint
@@ -237,9 +246,9 @@ class TransactionalSink:
         return [request.name for request in self._requests.asked.values() if isinstance(request, Commit)]
 
     def on_answered(self, event: Answered) -> list[Effect]:
-        return self._requests.answered(event, self.task, self._judge, self._on_settled)
+        return self._requests.answered(event, self.task, self._verdict_of, self._on_settled)
 
-    def _judge(self, request: AnyRequest, outcome: Outcome) -> Verdict:
+    def _verdict_of(self, request: AnyRequest, outcome: Outcome) -> Verdict:
         if not isinstance(request, Commit):
             return verdict_on(outcome)
         parts = self.task.parts
@@ -248,7 +257,7 @@ class TransactionalSink:
 
     def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         if isinstance(request, Fence):
-            return self._fenced(expect(self._phase, AwaitingFences), request.writer, expect(outcome, Done))
+            return self._on_fenced(expect(self._phase, AwaitingFences), request.writer, expect(outcome, Done))
         if isinstance(request, Commit):
             self.sealed = [transaction for transaction in self.sealed if transaction.name != request.name]
         effects = self._requests.written_after(self.task, number)
@@ -261,7 +270,7 @@ class TransactionalSink:
         return self._requests.repeated(timeout.number)
 
     def on_end(self) -> list[Effect]:
-        """The last data: the final checkpoint commits it; without one it is committed or dropped now (FIN-9)."""
+        """The last data: the final checkpoint commits it; without one it is committed or discarded now (FIN-9)."""
         end, finishing = self.task.end_input(), self.task.config.finishing
         if finishing == "commit-at-finish":
             before = len(self.sealed)
@@ -269,10 +278,10 @@ class TransactionalSink:
         if finishing == "discard-at-finish":
             self._gathered = []
             left_open, self.current = self.current, None
-            return [*end, *(self._drop(self.task.spec.task, left_open.name) if left_open is not None else [])]
+            return [*end, *(self._abort(self.task.spec.task, left_open.name) if left_open is not None else [])]
         return end
 
-    def _drop(self, writer: TaskId, *names: str) -> list[Effect]:
+    def _abort(self, writer: TaskId, *names: str) -> list[Effect]:
         """Have a writer's transactions aborted before the task finishes: repeat the request until its answer is
         definite.
 
@@ -282,12 +291,12 @@ class TransactionalSink:
         attempt = self.task.spec.attempt
         return [self._ask(AbortTransaction(writer=writer, attempt=attempt, name=name)) for name in names]
 
-    def _settle(self) -> list[Effect]:
-        """Without a final checkpoint: commit or drop what no complete checkpoint has committed by now (FIN-9)."""
+    def _commit_or_discard(self) -> list[Effect]:
+        """Without a final checkpoint: commit or discard what no complete checkpoint has committed by now (FIN-9)."""
         if self.task.config.finishing == "commit-at-finish":
             return self._commit(self.sealed)
-        dropped, self.sealed = self.sealed, []
-        return [effect for one in dropped for effect in self._drop(one.writer, one.name)]
+        aborted, self.sealed = self.sealed, []
+        return [effect for one in aborted for effect in self._abort(one.writer, one.name)]
 
     # -- recovery and the end ------------------------------------------------------
 
@@ -303,13 +312,13 @@ class TransactionalSink:
         fence = self.task.parts.sink_recovery.fence
         return [self._ask(fence(writer, attempt)) for writer in writers]
 
-    def _fenced(self, phase: AwaitingFences, writer: TaskId, answer: Done) -> list[Effect]:
+    def _on_fenced(self, phase: AwaitingFences, writer: TaskId, answer: Done) -> list[Effect]:
         """Of the unfinished transactions commit those of the restored snapshot, and abort the others; then open."""
         answers = (*phase.answers, (writer, answer))
         self._phase = AwaitingFences(answers)
         if any(isinstance(asked, Fence) for asked in self._requests.asked.values()):
             return []
-        if self._behind is not None:
+        if self._committer is not None:
             return [*self._abort_others(answers), *self._start_writing()]
         self._phase = Recovering()
         commits = self._commit(self.task.parts.sink_recovery.to_commit(self.sealed))
@@ -321,8 +330,8 @@ class TransactionalSink:
         effects: list[Effect] = []
         for writer, answer in answers:
             unfinished = answer.unfinished
-            committed = self._behind.handed(unfinished, self.task) if self._behind is not None else self.sealed
-            effects += self._drop(writer, *self.task.parts.sink_recovery.to_abort(committed, unfinished))
+            committed = self._committer.held(unfinished, self.task) if self._committer is not None else self.sealed
+            effects += self._abort(writer, *self.task.parts.sink_recovery.to_abort(committed, unfinished))
         return effects
 
     def _start_writing(self) -> list[Effect]:
@@ -331,8 +340,8 @@ class TransactionalSink:
 
     def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
         self.task.await_commits()
-        if self.task.config.settles_at_finish:
-            return [*self._settle(), *self._finish_if_settled()]
+        if not self.task.config.has_final_checkpoint:
+            return [*self._commit_or_discard(), *self._finish_if_settled()]
         commits = self.on_complete(checkpoint) if checkpoint is not None else []
         return [*commits, *self._finish_if_settled()]
 
@@ -342,4 +351,4 @@ class TransactionalSink:
             return []
         left_open, self.current = self.current, None
         aborted = self.task.parts.finishing.to_abort([left_open.name] if left_open is not None else [])
-        return self._drop(self.task.spec.task, *aborted) if aborted else self.task.finish()
+        return self._abort(self.task.spec.task, *aborted) if aborted else self.task.finish()

@@ -40,7 +40,7 @@ from .task import (
     AWAITING_FINAL_CHECKPOINT,
     NO_CHECKPOINT,
     PROCESSING,
-    InTransit,
+    InFlightData,
     Restoring,
     SnapshotFormats,
     StateReader,
@@ -112,7 +112,7 @@ class SourceTask(Task):
         event_time: SourceTime | None,
         reading: StateReader,
         formats: SnapshotFormats,
-        in_flight: InTransit | None = None,
+        in_flight: InFlightData | None = None,
         assigning: Assigning | None = None,
         trimming: LogTrimming | None = None,
     ) -> None:
@@ -121,7 +121,7 @@ class SourceTask(Task):
         super().__init__(spec, config, parts, reading, formats, in_flight)
         self._assigning = assigning
         self.bounded = bounded
-        self._at_most_once = not config.rewinds
+        self._at_most_once = not config.takes_checkpoints
         self._logs = tuple(logs)
         self.positions = {log.split: 0 for log in logs}
         self._next_log = 0
@@ -287,7 +287,7 @@ class SourceTask(Task):
         if self.in_flight is not None:
             self.in_flight.triggered(message)
             self.in_flight.snapshot_taken(checkpoint, ())
-        if self.config.drains_late:
+        if self.config.drains_after_savepoint:
             return [*self._snapshot_and_barrier(checkpoint), *self._end_now(ends)]
         return [*self._end_now(ends), *self._snapshot_and_barrier(checkpoint)]
 

@@ -10,8 +10,8 @@ them.
 
 What that paper does not have is handed to a task by the one who creates it: how it reads a
 state of another layout (`StateReader`), which files its snapshots share (`SnapshotFormats`),
-and what its snapshots hold of the data in flight (`InTransit`; None: all barriers wait their
-turn, and nothing is in flight in a snapshot).
+and which in-flight data they hold (`InFlightData`; None: all barriers wait their turn, and
+there is none).
 """
 
 from __future__ import annotations
@@ -153,19 +153,17 @@ class SnapshotFormats(Protocol):
 
     def complete(self, checkpoint: CheckpointId) -> None: ...
 
-    def drop(self, checkpoint: CheckpointId) -> None:
-        """The checkpoint was given up."""
-        ...
+    def aborted(self, checkpoint: CheckpointId) -> None: ...
 
 
-class InTransit(Protocol):
-    """How a task takes part in checkpoints whose barriers may overtake, and what is in flight in its snapshots
+class InFlightData(Protocol):
+    """How a task takes part in checkpoints whose barriers may overtake, and the in-flight data of its snapshots
     (FLIP-76); see `unaligned`."""
 
     keeps_logs: bool
 
     def step(self, event: Event, task: Task) -> list[Effect]:
-        """What came is about data in flight."""
+        """The event is about in-flight data."""
         ...
 
     def triggered(self, message: Trigger) -> None:
@@ -185,7 +183,7 @@ class InTransit(Protocol):
         ...
 
     def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]:
-        """The task has restored `state`, and is in the state `now`: put back what was in flight."""
+        """The task has restored `state`, and is in the state `now`: put its in-flight data back."""
         ...
 
 
@@ -218,7 +216,8 @@ class Task(ABC):
         OutputsOvertaken: "_on_in_flight",
         Synced: "_on_in_flight",
     }
-    """the method for each type of event; a kind of task adds its own"""
+    """The method for each type of event; a kind of task adds its own.  A method is named here, and looked up in the
+    subclass by `__init_subclass__`, since the subclass may override it."""
     MESSAGES: ClassVar[dict[type, str]] = {
         Deploy: "_on_deploy",
         Trigger: "on_trigger",
@@ -226,7 +225,7 @@ class Task(ABC):
         Abort: "on_abort",
         Terminate: "on_terminate",
     }
-    """the method for each type of control message"""
+    """the method for each type of control message, by name as in `EVENTS`"""
     _handlers: ClassVar[Handlers]
     _of_messages: ClassVar[Handlers]
 
@@ -241,7 +240,7 @@ class Task(ABC):
         parts: Parts,
         reading: StateReader,
         formats: SnapshotFormats,
-        in_flight: InTransit | None = None,
+        in_flight: InFlightData | None = None,
     ) -> None:
         self.spec = spec
         self.config = config
@@ -329,22 +328,22 @@ class Task(ABC):
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         if not isinstance(self.life, Created):
             return []
-        called_off = self._cancel_given_up(message)
+        cancels = self._cancel_aborted(message)
         if message.finished:
-            return [*called_off, *self.stay_finished()]
+            return [*cancels, *self.stay_finished()]
         self.life = Restoring(message)
         self.starts_from = message.checkpoint
         restoring = self._read_on(self._reading.begin(message))
-        return [*called_off, *self.parts.startup.begins_with(restoring)]
+        return [*cancels, *self.parts.startup.begins_with(restoring)]
 
-    def _cancel_given_up(self, message: Deploy) -> list[Effect]:
-        """A task that recovers alone takes no part in the checkpoints that were given up.  It sends a cancel barrier
+    def _cancel_aborted(self, message: Deploy) -> list[Effect]:
+        """A task that recovers alone takes no part in the checkpoints that were aborted.  It sends a cancel barrier
         for each: the tasks downstream may wait for a barrier that the lost attempt sent in vain (ABS-4, UNA-4)."""
-        if message.given_up is None:
+        if message.aborted_up_to is None:
             return []
-        self.skip_checkpoints(message.given_up)
+        self.skip_checkpoints(message.aborted_up_to)
         last = message.checkpoint if message.checkpoint is not None else NO_CHECKPOINT
-        numbers = range(last + 1, message.given_up + 1)
+        numbers = range(last + 1, message.aborted_up_to + 1)
         return [effect for number in numbers for effect in self.broadcast(CancelBarrier(CheckpointId(number)))]
 
     @abstractmethod
@@ -445,7 +444,7 @@ class Task(ABC):
             in_flight=snapshot.in_flight,
             files=self.formats.acknowledged(filed) if filed is not None else (),
         )
-        if self.config.memory:
+        if self.config.snapshots_in_memory:
             return [Ship(snapshot, synchronous, ack)]
         until = self.parts.storing.acknowledged_after()  # the write has to be durable
         return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),), filed, until)]
@@ -553,7 +552,7 @@ class Task(ABC):
 
     @abstractmethod
     def on_abort(self, message: Abort) -> list[Effect]:
-        """The coordinator gave a checkpoint up."""
+        """The coordinator aborted a checkpoint."""
 
     def on_mail(self, event: Mailed) -> list[Effect]:
         raise ProtocolViolated(f"{self.spec.task} put nothing off")

@@ -282,7 +282,7 @@ class CancelledByUser(Cause):
     pass
 
 
-# -- of a checkpoint that is given up, and of a command that is refused --------------------------------
+# -- of a checkpoint that is aborted, and of a command that is refused --------------------------------
 
 
 class Declined(Cause):

@@ -43,7 +43,7 @@ class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class CancelBarrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """Sent instead of a barrier by a task that gave the checkpoint up (ABS-4)."""
+    """Sent instead of a barrier by a task at which the checkpoint was aborted (ABS-4)."""
 
     checkpoint: CheckpointId
 
@@ -115,7 +115,7 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     `senders`: by input of the operator, the states of the old sending subtasks; data in flight between the two
     operators is redistributed (`in_flight_redistribution`).
     `channels_of`: the task recovers locally, in the channels of that attempt, in which the others go on (UNA-4);
-    every checkpoint up to `given_up` that is not complete has been given up.
+    every checkpoint up to `aborted_up_to` that is not complete has been aborted.
     """
 
     checkpoint: CheckpointId | None = None
@@ -126,7 +126,7 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     pieces: tuple[Piece, ...] = ()
     senders: tuple[tuple[Piece, ...], ...] = ()
     channels_of: AttemptId | None = None
-    given_up: CheckpointId | None = None
+    aborted_up_to: CheckpointId | None = None
 
 
 class Trigger(Control, kw_only=True, tag="trigger"):
@@ -154,7 +154,7 @@ class Complete(Control, kw_only=True, tag="complete"):
 
 
 class Abort(Control, kw_only=True, tag="abort"):
-    """The coordinator gave the checkpoint up."""
+    """The coordinator aborted the checkpoint."""
 
     checkpoint: CheckpointId
 

@@ -26,7 +26,7 @@ class CheckpointInterval(Timeout, frozen=True):
 
 
 class CheckpointTimeout(Timeout, frozen=True):
-    """Until a checkpoint that is still pending is given up."""
+    """Until a checkpoint that is still pending is aborted."""
 
     checkpoint: CheckpointId
 

@@ -49,7 +49,7 @@ def g02() -> dict[str, Increments | Cleanup]:
 
 
 class DiscardsWhatIsShared(Increments):
-    """G03: with a checkpoint that is given up the coordinator deletes all its files, also those of others."""
+    """G03: with a checkpoint that is aborted the coordinator deletes all its files, also those of others."""
 
     def freed(self, files: Sequence[Handle], counted: Mapping[Handle, int]) -> tuple[Handle, ...]:
         self.reached = self.reached or any(counted.get(file) for file in files)

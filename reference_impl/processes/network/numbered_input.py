@@ -146,7 +146,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         if end is not None:
             self._ends.append(end)
         if not self.is_open:
-            return  # barriers that come while the task repeats its work are of checkpoints that were given up
+            return  # barriers that come while the task repeats its work are of checkpoints that were aborted
         self.queue.append((self.now, element))
         if type(element) is Barrier:
             self.timed_barriers += element.alignment_timeout_us is not None

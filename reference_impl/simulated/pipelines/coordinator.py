@@ -42,7 +42,7 @@ class PipelineCoordinator:
             self._loop.after(interval_us if first_us is None else first_us, self._tick, interval_us, self._life)
 
     def fail(self) -> Checkpoint | None:
-        """Every task has failed: give up the pending checkpoint.  Returns the checkpoint to restore."""
+        """Every task has failed: abort the pending checkpoint.  Returns the checkpoint to restore."""
         self._life += 1
         self.pending, self._due = None, False
         return self.retained

@@ -125,7 +125,7 @@ def test_with_the_defect_it_is_not(ends: Ends, tmp_path: Path) -> None:
     rig.close()
 
 
-def test_barriers_that_come_while_it_takes_again_are_of_checkpoints_that_were_given_up(rig: Rig) -> None:
+def test_barriers_that_come_while_it_takes_again_are_of_checkpoints_that_were_aborted(rig: Rig) -> None:
     sender = rig.sends()
     receiver = rig.receives(2)
     rig.knows(sender)

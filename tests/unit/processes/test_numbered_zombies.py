@@ -56,11 +56,11 @@ def test_what_nobody_has_received_of_another_sender_is_sent_again_without_number
     rig.knows(again)
     assert receiver.connection is not None
     receiver.connection.sock.shutdown(socket.SHUT_RDWR)
-    given_up = CancelBarrier(3)  # type: ignore[arg-type]
-    again.push(given_up)
+    aborted = CancelBarrier(3)  # type: ignore[arg-type]
+    again.push(aborted)
     push(again, 0, 1, 2)
     rig.until(lambda: len(receiver.queue) == 4)
-    assert queued(receiver) == [record(0), record(1), given_up, record(2)]
+    assert queued(receiver) == [record(0), record(1), aborted, record(2)]
 
 
 def test_a_sender_that_is_behind_stays_so_when_another_receiver_has_less(rig: Rig) -> None:

@@ -1,4 +1,4 @@
-"""Unaligned checkpoints that are given up, at each step, and a crash behind it: nothing of them is left (UNA-1)."""
+"""Unaligned checkpoints that are aborted, at each step, and a crash behind it: nothing of them is left (UNA-1)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def at(point: str, side: str, shape: str) -> AtPoint:
     return AtPoint(point=point, side=side, occurrence=first, task=None if point in COORDINATOR_POINTS else task)
 
 
-def given_up(drawn: Scenario, first: AnyFault) -> History:
+def aborting(drawn: Scenario, first: AnyFault) -> History:
     """The second checkpoint came to nothing by a fault, and a crash has what came behind it restored."""
     crash = KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=3), task="sink-0")
     result = run(SimulatedSubject(), replace(drawn, faults=(first, crash)))
@@ -107,7 +107,7 @@ EACH_SHAPE = pytest.mark.parametrize("shape", SHAPES)
 def test_a_time_out_while_a_task_is_at_any_step(point: str, side: str, shape: str, local: bool) -> None:
     """It stands still there, and takes the rest of that checkpoint for what it is when it goes on."""
     fault = PauseTask(trigger=at(point, side, shape), task=SHAPES[shape][1], for_us=PAUSE_US)
-    (aborted, *_) = journal(CheckpointAborted, given_up(job(shape, local), fault))
+    (aborted, *_) = journal(CheckpointAborted, aborting(job(shape, local), fault))
     assert (aborted.checkpoint, aborted.reason) == (2, "it timed out")
 
 
@@ -122,7 +122,7 @@ def test_an_abort_at_any_step_of_the_coordinator(point: str, shape: str, local: 
         "ack-received": LoseMessage(trigger=at("ack-sent", "before", shape), message="ack", task=task),
         "checkpoint-acknowledged": FailWrite(trigger=at(point, "before", shape), task=None),
     }
-    (aborted, *_) = journal(CheckpointAborted, given_up(job(shape, local), faults[point]))
+    (aborted, *_) = journal(CheckpointAborted, aborting(job(shape, local), faults[point]))
     assert aborted.checkpoint == 2
 
 
@@ -130,7 +130,7 @@ def test_an_abort_at_any_step_of_the_coordinator(point: str, shape: str, local: 
 @EACH_SHAPE
 @pytest.mark.parametrize(("point", "side"), DEAD)
 def test_a_death_at_any_step(point: str, side: str, shape: str, local: bool) -> None:
-    history = given_up(job(shape, local), KillTask(trigger=at(point, side, shape), task=SHAPES[shape][1]))
+    history = aborting(job(shape, local), KillTask(trigger=at(point, side, shape), task=SHAPES[shape][1]))
     assert [entry.restores for entry in journal(AttemptStarted, history)] == [None, 1, 4]
 
 
@@ -141,5 +141,5 @@ def test_a_death_at_any_step(point: str, side: str, shape: str, local: bool) -> 
     [("checkpoint-triggered", "after"), ("ack-received", "before"), ("checkpoint-acknowledged", "after")],
 )
 def test_a_death_of_the_coordinator_at_any_step(point: str, side: str, shape: str, local: bool) -> None:
-    history = given_up(job(shape, local), KillCoordinator(trigger=at(point, side, shape), down_us=500))
+    history = aborting(job(shape, local), KillCoordinator(trigger=at(point, side, shape), down_us=500))
     assert [entry.restores for entry in journal(AttemptStarted, history)] == [None, 1, 4]

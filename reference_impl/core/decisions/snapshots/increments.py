@@ -103,9 +103,9 @@ class Increments(Part):
         return counted
 
     def freed(self, files: Sequence[Handle], counted: Mapping[Handle, int]) -> tuple[Handle, ...]:
-        """The files of a checkpoint that is given up which are deleted with it: those that nobody else needs."""
+        """The files of a checkpoint that is aborted which are deleted with it: those that nobody else needs."""
         return tuple(file for file in dict.fromkeys(files) if not counted.get(file))
 
     def deletable(self, let_go: Sequence[Handle], counted: Mapping[Handle, int]) -> tuple[Handle, ...]:
-        """The files, of those that a subsumed or given up checkpoint has let go, which nobody needs any more."""
+        """The files, of those that a subsumed or aborted checkpoint has let go, which nobody needs any more."""
         return tuple(file for file in let_go if not counted.get(file))

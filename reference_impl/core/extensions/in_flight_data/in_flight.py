@@ -255,8 +255,7 @@ class InFlight:
         recording.snapshot = snapshot
         return True
 
-    def drop(self, checkpoint: CheckpointId) -> None:
-        """The checkpoint was given up."""
+    def aborted(self, checkpoint: CheckpointId) -> None:
         if checkpoint in self._recordings:
             kept = self._capture.kept(tuple(self._recordings), checkpoint)
             self._recordings = {one: self._recordings[one] for one in kept}

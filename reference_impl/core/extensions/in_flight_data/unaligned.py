@@ -135,8 +135,8 @@ class Unaligned:
             effects += task.persist(checkpoint, snapshot)
         return effects
 
-    def drop(self, checkpoint: CheckpointId) -> None:
-        self.elements.drop(checkpoint)
+    def aborted(self, checkpoint: CheckpointId) -> None:
+        self.elements.aborted(checkpoint)
 
     def ended(self, channel: int) -> None:
         self.elements.ended(channel)

@@ -45,13 +45,13 @@ def _handle(sealed: Sealed) -> Committable:
     return Committable(sealed.name, sealed.checkpoint, sealed.writer)
 
 
-class CommitterBehind:
+class DownstreamCommitter:
     """What a writer leaves to its committer."""
 
-    def hand_over(self, sealed: Sequence[Sealed], task: InputTask) -> list[Effect]:
+    def send(self, sealed: Sequence[Sealed], task: InputTask) -> list[Effect]:
         return [effect for one in sealed for effect in task.broadcast(_handle(one))]
 
-    def handed(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
+    def held(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
         """The committer has what was sealed up to the restored checkpoint."""
         restored = task.starts_from
         if restored is None:
@@ -107,18 +107,18 @@ class Committables:
     def answered(self, event: Answered, task: InputTask, then: Callable[[list[Sealed]], list[Effect]]) -> list[Effect]:
         """The external store has answered.  Committables that are committed now are dropped, and given to `then`."""
 
-        def judge(request: AnyRequest, outcome: Outcome) -> Verdict:
+        def verdict_of(request: AnyRequest, outcome: Outcome) -> Verdict:
             decision = task.parts.sink_recovery if self._recovering else task.parts.committing
             return decision.verdict(outcome)
 
-        def settle(number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+        def on_settled(number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
             names = names_of(request) if isinstance(request, CommitRequest) else ()
             done = [one for one in self.sealed if one.name in names]
             self.sealed = [one for one in self.sealed if one.name not in names]
             self._recovering = self._recovering and bool(self.requests.asked)
             return then(done)
 
-        return self.requests.answered(event, task, judge, settle)
+        return self.requests.answered(event, task, verdict_of, on_settled)
 
 
 class Committer:

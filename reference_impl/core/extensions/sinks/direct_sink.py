@@ -72,7 +72,7 @@ class DirectSink:
         return self._requests.ask(Flush(writer=self.task.spec.task, attempt=self.task.spec.attempt))
 
     def on_answered(self, event: Answered) -> list[Effect]:
-        return self._requests.answered(event, self.task, _judge, self._on_settled)
+        return self._requests.answered(event, self.task, _verdict_of, self._on_settled)
 
     def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         if isinstance(request, Fence):
@@ -90,5 +90,5 @@ class DirectSink:
         return [self._flush()]
 
 
-def _judge(request: AnyRequest, outcome: Outcome) -> Verdict:
+def _verdict_of(request: AnyRequest, outcome: Outcome) -> Verdict:
     return verdict_on(outcome)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...decisions.commits import Rejected, RetryLater, verdict_on
 from ...protocol.input_task import InputTask
-from ...protocol.sink import Judge, Settle
+from ...protocol.sink import OnSettled, VerdictOf
 from ...vocabulary.causes import StoreRefused
 from ...vocabulary.effects import Effect, Fail, SetTimer, Transact
 from ...vocabulary.events import Answered
@@ -39,18 +39,18 @@ class Requests:
         self._numbers += 1
         return Transact(self._numbers, request)
 
-    def answered(self, event: Answered, task: InputTask, judge: Judge, settle: Settle) -> list[Effect]:
+    def answered(self, event: Answered, task: InputTask, verdict_of: VerdictOf, on_settled: OnSettled) -> list[Effect]:
         request = self.asked.get(event.number)
         if request is None:
             refusal = verdict_on(event.outcome)
             return [_refused(task, refusal)] if isinstance(refusal, Rejected) else []
-        verdict = judge(request, event.outcome)
+        verdict = verdict_of(request, event.outcome)
         if isinstance(verdict, RetryLater):
             return [SetTimer(RetryRequest(event.number), task.config.retry_us)]
         del self.asked[event.number]
         if isinstance(verdict, Rejected):
             return [_refused(task, verdict)]
-        return settle(event.number, request, event.outcome)
+        return on_settled(event.number, request, event.outcome)
 
     def repeated(self, number: int) -> list[Effect]:
         return [Transact(number, self.asked[number])] if number in self.asked else []

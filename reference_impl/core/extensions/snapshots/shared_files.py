@@ -70,7 +70,7 @@ class SharedFiles:
 
     def _holders(self) -> list[Holder]:
         """Everybody who needs files of snapshots."""
-        records = (*self._complete.all, *self._under_way.being_stored)
+        records = (*self._complete.all, *self._under_way.records_being_stored)
         held = [Holder(one.checkpoint, one.job, files_needed(one)) for one in records if one.files]
         for pending in self._under_way.pending.values():
             base = files_needed(pending.base) if pending.base is not None else ()
@@ -90,8 +90,8 @@ class SharedFiles:
             self._let_go.pop(file, None)
         return unneeded
 
-    def given_up(self, files: Sequence[Handle]) -> tuple[Handle, ...]:
-        """The files to delete with a checkpoint that is given up and needed these: of its own, and of its base."""
+    def freed_by_abort(self, files: Sequence[Handle]) -> tuple[Handle, ...]:
+        """The files to delete with a checkpoint that is aborted and needed these: of its own, and of its base."""
         if not files:
             return self.unneeded()
         deleted = self._increments.freed(files, self._increments.counts(self._holders()))

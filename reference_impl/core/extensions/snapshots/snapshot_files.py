@@ -4,7 +4,7 @@ A snapshot that is not canonical has a manifest, under its handle, and files of 
 format a barrier names a base: a complete checkpoint that the coordinator retains while the snapshot is pending.  A task
 that has taken its part of the base, or has restored it, writes only what has changed since.  Its manifest names the
 base's files and the new one.  Any other task writes all its entries.  So no task builds on a checkpoint that may still
-be given up.
+be aborted.
 """
 
 from __future__ import annotations
@@ -106,7 +106,6 @@ class SnapshotFiles:
         self._formats = {one: how for one, how in self._formats.items() if one > checkpoint}
         self._taken = {one: taken for one, taken in self._taken.items() if one >= oldest}
 
-    def drop(self, checkpoint: CheckpointId) -> None:
-        """A checkpoint was given up."""
+    def aborted(self, checkpoint: CheckpointId) -> None:
         self._formats.pop(checkpoint, None)
         self._taken.pop(checkpoint, None)

@@ -187,7 +187,7 @@ class SplitAssignment:
         self._specs = [spec for spec in graph.operators if spec.enumerated]
         self._parts = parts
         self._retry_us = config.retry_us
-        if self._specs and not config.rewinds:
+        if self._specs and not config.takes_checkpoints:
             names = ", ".join(spec.name for spec in self._specs)
             raise Refused(f"{names} has an enumerator, and {config.guarantee} keeps no state of it")
         self.begin(None)

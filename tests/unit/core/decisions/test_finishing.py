@@ -329,7 +329,7 @@ def test_the_tasks_of_an_operator_that_goes_on_come_up_with_their_last_state() -
 
 
 def test_a_state_in_the_coordinators_memory_goes_on_in_later_snapshots_as_well() -> None:
-    job = CoordinatorRig(graph=one_each(), memory=True).up()
+    job = CoordinatorRig(graph=one_each(), snapshots_in_memory=True).up()
     state = TaskState(positions={0: 4})
     job.trigger()
     job.ack(1, "source-0", ended=True, state=state)

@@ -160,7 +160,7 @@ def test_nothing_is_given_between_the_cut_of_the_enumerator_and_that_of_the_read
     assert stored(rig.ack(1, "sink-0")) == EnumeratorState(unassigned={0: 0, 1: 0, 2: 0, 3: 0})
 
 
-def test_a_checkpoint_that_is_given_up_holds_nothing_back() -> None:
+def test_a_checkpoint_that_is_aborted_holds_nothing_back() -> None:
     rig = job(4).up()
     rig.trigger()
     asks(rig, FIRST)

@@ -103,10 +103,10 @@ def test_checkpoints_that_overlap_are_recorded_side_by_side() -> None:
     assert written(book) == {TWO: ({0: pack((B,)), 1: pack((C,))}, {})}
 
 
-def test_of_a_checkpoint_that_is_given_up_nothing_is_left() -> None:
+def test_of_a_checkpoint_that_is_aborted_nothing_is_left() -> None:
     book = recording(0)
     book.took(0, A)
-    book.drop(ONE)
+    book.aborted(ONE)
     assert not book.listening
     book.delivered(ONE, 0, (C,))
     assert written(book) == {}
@@ -120,7 +120,7 @@ def test_what_comes_for_a_checkpoint_that_is_not_recorded_changes_nothing() -> N
     book = recording(0)
     book.delivered(TWO, 0, (A,))
     book.overtook(TWO, {0: (A,)})
-    book.drop(TWO)
+    book.aborted(TWO)
     book.delivered(ONE, 0)
     assert written(book) == {ONE: ({}, {})}
 

@@ -198,19 +198,19 @@ def test_a_lost_task_recovers_locally_in_the_channels_of_the_others() -> None:
         AttemptStarted(2, 1, "op-0: it was killed"),
         RegionRestarted(2, 1, (OP,), True),
     ]
-    order = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
+    order = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, aborted_up_to=1)
     assert deployed(effects) == {OP: order}
     assert job.machine.attempt_of(SOURCE) == job.machine.attempt_of(SINK) == 1
     assert changes(job.running(OP)) == [(AttemptRunning, None)]
 
 
-def test_it_is_notified_of_what_was_given_up_when_it_was_lost() -> None:
+def test_it_is_notified_of_what_was_aborted_when_it_was_lost() -> None:
     job = rig().up()
     job.trigger()
-    given_up = job.lose(OP)
-    assert (CheckpointAborted, 1) in changes(given_up)
+    aborted = job.lose(OP)
+    assert (CheckpointAborted, 1) in changes(aborted)
     job.timer(RestartDelay())
-    assert deployed(job.saved()) == {OP: Deploy(job=1, attempt=2, channels_of=1, given_up=1)}
+    assert deployed(job.saved()) == {OP: Deploy(job=1, attempt=2, channels_of=1, aborted_up_to=1)}
 
 
 def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everything() -> None:
@@ -250,19 +250,19 @@ def test_a_task_that_may_have_sent_its_end_of_data_restarts_all() -> None:
 
 # -- the task ----------------------------------------------------------------------------------------------------
 
-IN_PLACE = Deploy(job=1, attempt=ATTEMPT, channels_of=1, given_up=3)
+IN_PLACE = Deploy(job=1, attempt=ATTEMPT, channels_of=1, aborted_up_to=3)
 
 
 @pytest.mark.parametrize(("restored", "called_off"), [(1, (2, 3)), (3, ()), (None, (1, 2, 3))])
-def test_those_downstream_wait_for_no_barrier_that_was_given_up(
+def test_those_downstream_wait_for_no_barrier_that_was_aborted(
     restored: int | None, called_off: tuple[int, ...]
 ) -> None:
-    deployment = Deploy(job=1, attempt=ATTEMPT, checkpoint=restored, channels_of=1, given_up=3)
+    deployment = Deploy(job=1, attempt=ATTEMPT, checkpoint=restored, channels_of=1, aborted_up_to=3)
     cancels = [(0, CancelBarrier(CheckpointId(number))) for number in called_off]
     assert sent(deliver(operator(inputs=2), deployment)) == cancels
 
 
-def test_a_task_that_recovers_locally_takes_no_part_in_what_was_given_up() -> None:
+def test_a_task_that_recovers_locally_takes_no_part_in_what_was_aborted() -> None:
     task = operator(inputs=2)
     cancels = [(0, CancelBarrier(CheckpointId(number))) for number in (1, 2, 3)]
     assert sent(deliver(task, IN_PLACE)) == cancels
@@ -275,7 +275,7 @@ def test_a_task_that_recovers_locally_goes_on_in_the_logs_of_the_one_before() ->
     described = msgspec.structs.replace(operator(inputs=2).spec, channels_of=AttemptId(7))
     logged = Config(failover="local", spilling="continuous")
     task = TaskBuilder(logged, Parts()).operator(described, Map(lambda key, value: (key, value)))
-    deliver(task, Deploy(job=1, attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
+    deliver(task, Deploy(job=1, attempt=ATTEMPT, channels_of=AttemptId(7), aborted_up_to=CheckpointId(3)))
     task.step(LogsFound(((5, 6), (0, 0)), {CheckpointId(1): (3, 0)}))
     folder = f"job-{task.spec.job}/log/op-0-7"
     assert task.step(Came(0, Watermark(1))) == [], "it is durable"
@@ -283,7 +283,7 @@ def test_a_task_that_recovers_locally_goes_on_in_the_logs_of_the_one_before() ->
     assert task.step(Came(1, Watermark(2))) == [AppendToLog(f"{folder}/1", 0, Watermark(2))]
 
 
-def test_a_source_that_recovers_locally_begins_none_that_was_given_up() -> None:
+def test_a_source_that_recovers_locally_begins_none_that_was_aborted() -> None:
     task = source(3)
     deliver(task, IN_PLACE)
     assert deliver(task, trigger(3)) == []

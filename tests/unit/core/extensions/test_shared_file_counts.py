@@ -130,17 +130,17 @@ def test_a_pending_checkpoint_needs_the_files_that_were_acknowledged_and_those_o
     assert shared.unneeded() == (A, B)
 
 
-# -- a checkpoint is given up ------------------------------------------------------------------
+# -- a checkpoint is aborted ------------------------------------------------------------------
 
 
-def test_the_files_that_a_given_up_checkpoint_alone_needed_go_with_it_each_once() -> None:
-    assert files(filed(1, A)).given_up((A, B, B)) == (B,)
+def test_the_files_that_an_aborted_checkpoint_alone_needed_go_with_it_each_once() -> None:
+    assert files(filed(1, A)).freed_by_abort((A, B, B)) == (B,)
 
 
 def test_a_file_that_another_one_needs_goes_when_that_is_gone() -> None:
     complete = Complete(filed(1, A))
     shared = SharedFiles(JOB, Config(), Parts().increments, UnderWay(), complete)
-    assert shared.given_up((A,)) == ()
+    assert shared.freed_by_abort((A,)) == ()
     complete.all = ()
     assert shared.unneeded() == (A,)
 
@@ -153,4 +153,4 @@ def test_with_it_go_the_files_that_were_let_go_before_and_only_its_base_still_ne
         shared.let_go((A,))
         assert shared.unneeded() == ()
         way.clear()
-        assert shared.given_up(acknowledged) == freed, acknowledged
+        assert shared.freed_by_abort(acknowledged) == freed, acknowledged

@@ -108,8 +108,8 @@ def test_native_writes_all_each_time() -> None:
     assert [one.name for one in second.files] == [name(2, 0)]
 
 
-def test_it_does_not_build_on_a_checkpoint_that_was_given_up() -> None:
-    """The barrier names the one before, which is complete; the one that was given up is forgotten."""
+def test_it_does_not_build_on_a_checkpoint_that_was_aborted() -> None:
+    """The barrier names the one before, which is complete; the one that was aborted is forgotten."""
     task = counting()
     take(task, row(1, 1))
     persisted(task, asked(1))
@@ -224,7 +224,7 @@ def test_a_file_is_deleted_when_the_last_that_needs_it_is_gone() -> None:
     assert deleted(completed(job, 4, F4)) == [F1, F2, F3]
 
 
-def test_with_a_checkpoint_that_is_given_up_only_its_own_file_goes() -> None:
+def test_with_a_checkpoint_that_is_aborted_only_its_own_file_goes() -> None:
     job = incremental()
     completed(job, 1, F1)
     job.trigger()

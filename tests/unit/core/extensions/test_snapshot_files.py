@@ -191,7 +191,7 @@ def test_sorted_files_that_were_restored_are_built_on_by_none() -> None:
     assert names(write(files, 2, heap(1), base=1)) == (["chk-2.entries-0"], ["chk-2.entries-0"])
 
 
-# -- complete, or given up --------------------------------------------------------------------------------
+# -- complete, or aborted --------------------------------------------------------------------------------
 
 
 def test_when_one_is_complete_the_formats_up_to_it_are_over() -> None:
@@ -216,10 +216,10 @@ def test_the_newest_complete_one_and_the_one_before_may_be_built_on_and_none_bef
     }
 
 
-def test_a_checkpoint_that_was_given_up_is_forgotten() -> None:
+def test_a_checkpoint_that_was_aborted_is_forgotten() -> None:
     files = task()
     write(files, 1, heap(1))
-    files.drop(CheckpointId(1))
+    files.aborted(CheckpointId(1))
     assert files.format_of(CheckpointId(1)) is None
     assert names(write(files, 2, heap(1), base=1))[1] == ["chk-2.entries-0"]
-    files.drop(CheckpointId(7))  # the task took no part in it
+    files.aborted(CheckpointId(7))  # the task took no part in it

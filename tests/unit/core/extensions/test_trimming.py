@@ -82,7 +82,7 @@ def test_the_coordinator_states_which_snapshot_is_the_oldest() -> None:
 
 
 def test_a_pending_savepoint_holds_trimming_back() -> None:
-    """Whether it still awaits an acknowledgement or its record is being stored, until it is complete or given up."""
+    """Whether it still awaits an acknowledgement or its record is being stored, until it is complete or aborted."""
     job = CoordinatorRig(retained_checkpoints=1).up()
     job.command("savepoint")
     job.saved()
@@ -94,7 +94,7 @@ def test_a_pending_savepoint_holds_trimming_back() -> None:
     assert {message.oldest for _, message in sent_to_tasks(Complete, job.checkpoint(4))} == {4}
 
 
-def test_a_savepoint_that_was_given_up_holds_nothing_back() -> None:
+def test_a_savepoint_that_was_aborted_holds_nothing_back() -> None:
     job = CoordinatorRig(retained_checkpoints=1).up()
     job.command("savepoint")
     job.saved()

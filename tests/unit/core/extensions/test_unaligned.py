@@ -193,12 +193,12 @@ def test_a_snapshot_whose_barriers_overtake_in_the_outputs_waits_for_what_they_o
     assert state.unsent == {1: [(3, 30, 0, 0, 3, 0)]}
 
 
-def test_the_end_of_the_last_channel_completes_it_too_and_a_dropped_one_is_never_written(task: Task) -> None:
+def test_the_end_of_the_last_channel_completes_it_too_and_an_aborted_one_is_never_written(task: Task) -> None:
     unaligned = way()
     for checkpoint in (ONE, TWO):
         unaligned.snapshot_taken(checkpoint, (1,))
         unaligned.persist_when_complete(checkpoint, own_state(), task)
-    unaligned.drop(ONE)
+    unaligned.aborted(ONE)
     unaligned.ended(1)
     assert unaligned.write_complete(task) == [Told("written", (TWO,))]
 

@@ -54,14 +54,14 @@ def test_jobs_attempts_and_checkpoints_are_numbered_from_one_on(
 def test_accepted(guarantee: str, sink: str) -> None:
     config = Config(guarantee=guarantee, sink=sink)
     config.check()
-    assert config.rewinds
+    assert config.takes_checkpoints
     assert config.blocking == (guarantee == "exactly-once")
 
 
 def test_at_most_once_into_a_plain_sink_is_accepted_and_neither_blocks_nor_rewinds() -> None:
     config = Config(guarantee="at-most-once", sink="plain", retained_checkpoints=1, concurrent_checkpoints=1)
     config.check()
-    assert not config.rewinds
+    assert not config.takes_checkpoints
     assert not config.blocking
 
 

@@ -1,4 +1,4 @@
-"""What is given up with the tasks that are lost, and what is not."""
+"""What is aborted with the tasks that are lost, and what is not."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Job:
 
     # it stands in for its checkpoints, which forget the pending one, and for its failure manager
 
-    def abandon(self, cause: AnyCause) -> list[Effect]:
+    def abort_with_attempt(self, cause: AnyCause) -> list[Effect]:
         self.under_way.pending.clear()
-        return neighbour("checkpoints").abandon(cause)
+        return neighbour("checkpoints").abort_with_attempt(cause)
 
     def abort_all(self, cause: AnyCause) -> list[Effect]:
         self.under_way.pending.clear()
@@ -51,10 +51,10 @@ def cancels(*tasks: TaskId, attempt: int = 3) -> list[SendToTask]:
     return [SendToTask(task, Cancel(job=1, attempt=AttemptId(attempt))) for task in tasks]
 
 
-def test_with_an_attempt_its_checkpoints_are_given_up_its_tasks_cancelled_and_commands_refused() -> None:
+def test_with_an_attempt_its_checkpoints_are_aborted_its_tasks_cancelled_and_commands_refused() -> None:
     job = Job()
     assert job.cancellation.end_attempt(CAUSE) == [
-        Told("checkpoints.abandon", (CAUSE,)),
+        Told("checkpoints.abort_with_attempt", (CAUSE,)),
         *cancels(*TASKS),
         Return(9, cause=CAUSE),
     ]
@@ -65,7 +65,7 @@ def test_users_hear_first_that_the_job_is_closed() -> None:
     job = Job()
     assert job.cancellation.end_last_attempt(CAUSE) == [
         Return(9, cause=CAUSE),
-        Told("checkpoints.abandon", (CAUSE,)),
+        Told("checkpoints.abort_with_attempt", (CAUSE,)),
         *cancels(*TASKS),
     ]
 

@@ -44,8 +44,8 @@ class Job:
     def complete(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         return self.cleaner.subsumed(self.completed.add(snapshot))
 
-    def given_up(self, pending: Pending, *missing: Handle) -> list[Effect]:
-        return self.cleaner.given_up(pending, missing)
+    def aborted(self, pending: Pending, *missing: Handle) -> list[Effect]:
+        return self.cleaner.aborted(pending, missing)
 
     def refused(self, ack: Ack) -> list[Effect]:
         return self.cleaner.acknowledged(ack, None)
@@ -97,27 +97,27 @@ def test_what_a_pending_checkpoint_took_stays_and_is_no_leftover() -> None:
         assert job.cleaner.discard_leftovers() == [], savepoint
 
 
-# -- given up ----------------------------------------------------------------------------
+# -- aborted ----------------------------------------------------------------------------
 
 
-def test_of_a_checkpoint_that_is_given_up_the_acknowledged_goes_at_once_and_the_missing_may_be_left() -> None:
+def test_of_a_checkpoint_that_is_aborted_the_acknowledged_goes_at_once_and_the_missing_may_be_left() -> None:
     job = Job()
-    assert job.given_up(pending(1, A), B) == [Discard((A,))]
+    assert job.aborted(pending(1, A), B) == [Discard((A,))]
     assert job.cleaner.discard_leftovers() == leftovers(B)
 
 
 def test_of_one_that_nobody_has_acknowledged_nothing_goes_at_once() -> None:
-    assert Job().given_up(pending(1), A) == []
+    assert Job().aborted(pending(1), A) == []
 
 
-def test_what_complete_checkpoints_hold_stays_when_another_is_given_up() -> None:
+def test_what_complete_checkpoints_hold_stays_when_another_is_aborted() -> None:
     """The next attempt restores one of them."""
-    assert Job(complete_snapshot(1)).given_up(pending(2, *handles(2))) == [Discard(handles(2))]
+    assert Job(complete_snapshot(1)).aborted(pending(2, *handles(2))) == [Discard(handles(2))]
 
 
 def test_with_it_go_the_files_that_nobody_else_needs() -> None:
     job = Job(with_files(1, A))
-    assert job.given_up(pending(2, handle(2, SOURCE), files={OP: (A, B)})) == [Discard((handle(2, SOURCE), B))]
+    assert job.aborted(pending(2, handle(2, SOURCE), files={OP: (A, B)})) == [Discard((handle(2, SOURCE), B))]
 
 
 # -- refused acknowledgements --------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_refused_state_of_a_checkpoint_whose_record_is_being_stored_stays() ->
 def test_a_refused_state_is_no_leftover_any_more() -> None:
     """It is written by now, and discarded."""
     job = Job()
-    job.given_up(pending(1), handle(1, OP), handle(1, SOURCE))
+    job.aborted(pending(1), handle(1, OP), handle(1, SOURCE))
     job.refused(ack(1))
     assert job.cleaner.discard_leftovers() == leftovers(handle(1, SOURCE))
 

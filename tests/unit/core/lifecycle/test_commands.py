@@ -57,7 +57,7 @@ def test_a_savepoint_is_answered_when_it_is_complete() -> None:
 
 
 @pytest.mark.parametrize("kind", ["savepoint", "stop-with-savepoint"])
-def test_a_savepoint_that_is_given_up_is_answered_with_the_reason(kind: str) -> None:
+def test_a_savepoint_that_is_aborted_is_answered_with_the_reason(kind: str) -> None:
     job = CoordinatorRig().up()
     job.command(kind)
     job.saved()

@@ -205,7 +205,7 @@ def test_a_record_that_is_being_stored_needs_a_last_state_too() -> None:
     under_way = being_stored(own(2, handles={OP: last}))
     completed = store(own(1, handles={OP: last}, finished=(OP,)), under_way=under_way, graph=TWO_OPS)
     completed.remove(CheckpointId(1))
-    assert ids(completed.all_and_stored) == [2]
+    assert ids(completed.all_and_being_stored) == [2]
     assert completed.unneeded([last]) == ((), (last,))
     under_way.storing = ()
     assert completed.unneeded([last]) == ((last,), ())

@@ -67,7 +67,7 @@ def test_nothing_else_is_triggered_while_it_ends() -> None:
     assert answer(job.command("savepoint")) == (9, None, "the job is ending already")
 
 
-def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
+def test_the_final_checkpoint_is_taken_again_when_it_was_aborted() -> None:
     job = CoordinatorRig().up()
     job.ended()
     job.saved()
@@ -225,7 +225,7 @@ def test_a_record_that_was_being_stored_counts_as_cover() -> None:
 
 def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
     """In memory the record is stored only once it is durable that there is one: after the cancel."""
-    job = CoordinatorRig(memory=True).up()
+    job = CoordinatorRig(snapshots_in_memory=True).up()
     job.trigger()
     job.ack(1, state=TaskState())
     job.command("cancel")

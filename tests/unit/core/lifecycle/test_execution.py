@@ -108,7 +108,7 @@ def test_all_tasks_are_deployed_once_the_number_is_durable(
         SetTimer(DeployTimeout(AttemptId(4)), 900),
     ]
     assert job.life.stage == deploying(restores)
-    assert job.attempts.whole == 4
+    assert job.attempts.newest_full == 4
 
 
 @pytest.mark.parametrize("stage", [Restarting(Killed()), Listing()])

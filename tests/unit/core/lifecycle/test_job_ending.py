@@ -66,7 +66,7 @@ class Job:
 def test_a_job_ends_as_its_last_snapshot_says_once_every_task_has_finished(ending: JobEnd, status: Status) -> None:
     job = Job(Terminating(CheckpointId(2), ending, ()), complete_snapshot(1), complete_snapshot(2))
     assert job.ending.end_if_settled() == [
-        Told("checkpoints.abandon", (JobClosed(status),)),
+        Told("checkpoints.abort_with_attempt", (JobClosed(status),)),
         Told("cleaner.job_over"),
         EndJob(status, CheckpointId(2)),
     ]

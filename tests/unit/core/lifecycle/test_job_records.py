@@ -109,17 +109,17 @@ def test_a_successor_counts_on_from_the_record_and_knows_what_it_says() -> None:
 
 
 def test_the_first_completion_in_memory_waits_until_the_record_says_that_there_was_one() -> None:
-    job = Job(memory=True)
+    job = Job(snapshots_in_memory=True)
     job.stores(4)
-    assert job.records.save_before_completion([COMPLETES]) == [record(1, had_snapshot=True)]
+    assert job.records.save_had_snapshot_before([COMPLETES]) == [record(1, had_snapshot=True)]
     assert job.records.saved(1) == Perform((COMPLETES,))
-    assert job.records.save_before_completion([COMPLETES]) == [COMPLETES], "the record says so already"
+    assert job.records.save_had_snapshot_before([COMPLETES]) == [COMPLETES], "the record says so already"
 
 
 def test_no_other_completion_waits() -> None:
-    job = Job(memory=True)
-    assert job.records.save_before_completion([COMPLETES]) == [COMPLETES], "no record is being stored"
+    job = Job(snapshots_in_memory=True)
+    assert job.records.save_had_snapshot_before([COMPLETES]) == [COMPLETES], "no record is being stored"
     job = Job()
     job.stores(4)
-    assert job.records.save_before_completion([COMPLETES]) == [COMPLETES], "a successor can restore it"
+    assert job.records.save_had_snapshot_before([COMPLETES]) == [COMPLETES], "a successor can restore it"
     assert not job.records.had_snapshot

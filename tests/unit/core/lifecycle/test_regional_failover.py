@@ -75,7 +75,7 @@ class Job:
         self.life, self.ends = life_at(Working()), TaskEnds(TWO_REGIONS)
         self.attempts = Attempts(AttemptId(2), channels_stay=failover == "local")
         self.attempts.begin()
-        self.attempts.deployed_as_a_whole()
+        self.attempts.all_deployed()
         completed = CompletedCheckpointStore(TWO_REGIONS, config, parts, 1, under_way, named=None)
         completed.take_over(complete)
         splits = SplitAssignment(1, TWO_REGIONS, config, parts)
@@ -183,7 +183,7 @@ def test_the_lost_get_a_new_number_which_is_made_durable_and_the_others_keep_the
         job.ends.end_input(task)
     job.regional.delay_over()
     assert job.regional.restart() == [Told("records.save", (DeployRegion(AttemptId(4)),))]
-    assert [job.attempts.of(task) for task in (*A, *B)] == [4, 4, 3, 3]
+    assert [job.attempts.number_of(task) for task in (*A, *B)] == [4, 4, 3, 3]
     assert job.life.stage == stage(Renumbered(snapshot(2)), *A)
     assert [job.ends.awaits_input(task) for task in (*A, *B)] == [True, True, False, False]
     assert not job.regional.delay_over(), "the number is given"
@@ -232,7 +232,7 @@ def test_with_local_recovery_the_task_goes_on_in_the_channels_that_are_there() -
     assert restarted == RegionRestarted(AttemptId(4), CheckpointId(2), (A[1],), True)
     assert isinstance(order, SendToTask)
     assert isinstance(order.message, Deploy)
-    assert (order.task, order.message.channels_of, order.message.given_up) == (A[1], 3, LAST)
+    assert (order.task, order.message.channels_of, order.message.aborted_up_to) == (A[1], 3, LAST)
 
 
 def test_the_job_works_again_once_the_whole_region_runs() -> None:

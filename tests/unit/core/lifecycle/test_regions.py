@@ -161,7 +161,7 @@ def test_what_a_region_cannot_do_by_itself_all_do(settings: dict[str, str]) -> N
     assert len(addressed(Cancel, rig(**settings).up().lose("sink-1"))) == 4
 
 
-def test_what_is_pending_is_given_up_and_the_survivors_are_notified() -> None:
+def test_what_is_pending_is_aborted_and_the_survivors_are_notified() -> None:
     job = rig().up()
     job.trigger()
     job.ack(1, "source-0")

@@ -87,7 +87,7 @@ def test_a_record_that_could_be_read_the_second_time_is_used() -> None:
 
 def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
     """It never starts from nothing silently (ABS-14), and aborts nothing that may be promised."""
-    job, effects = took_over(memory=True)
+    job, effects = took_over(snapshots_in_memory=True)
     (save,) = of(SaveJob, effects)
     assert save.record.closure == Closure(Status.FAILED, SnapshotsLost())
     assert of(Transact, job.saved()) == [Transact(Asked.FENCE, Fence(writer=SINK, attempt=5))]
@@ -101,12 +101,14 @@ def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
 
 def test_a_resumed_job_fails_if_its_snapshots_died_before_it_had_a_record() -> None:
     """Neither it nor its successors start from nothing, and what may be promised is not aborted."""
-    job = CoordinatorRig(memory=True, coordinator={"first_attempt": 3, "first_checkpoint": 9, "had_snapshot": True})
+    job = CoordinatorRig(
+        snapshots_in_memory=True, coordinator={"first_attempt": 3, "first_checkpoint": 9, "had_snapshot": True}
+    )
     (save,) = of(SaveJob, job.start())
     assert (save.record.had_snapshot, save.record.closure) == (True, Closure(Status.FAILED, SnapshotsLost()))
     job.saved()
     assert of(Transact, job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 6),)))) == []
-    job, effects = took_over(memory=True, record=save.record)
+    job, effects = took_over(snapshots_in_memory=True, record=save.record)
     assert of(SaveJob, effects)[0].record.closure == Closure(Status.FAILED, SnapshotsLost())
 
 
@@ -125,7 +127,7 @@ def test_a_coordinator_that_died_closing_a_job_down_leaves_that_to_its_successor
 def test_a_job_that_was_being_cancelled_fails_without_its_snapshots() -> None:
     """Else its user would resume it, and it would start from nothing silently (ABS-14)."""
     closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot=True, closure=CANCELLED)
-    _, effects = took_over(record=closing, memory=True)
+    _, effects = took_over(record=closing, snapshots_in_memory=True)
     assert of(SaveJob, effects)[0].record.closure == Closure(Status.FAILED, SnapshotsLost())
 
 

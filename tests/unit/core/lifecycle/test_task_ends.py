@@ -122,11 +122,11 @@ def test_those_that_a_restart_spares_keep_their_number_and_messages_bear_it() ->
     attempts.begin()
     attempts.begin(survivors=(SOURCE,))
     attempts.begin(survivors=(SOURCE, OP))
-    assert [attempts.of(task) for task in TASKS] == [4, 5, 6]
+    assert [attempts.number_of(task) for task in TASKS] == [4, 5, 6]
     orders = [attempts.message_to(task, Cancel(job=1, attempt=attempts.newest)) for task in TASKS]
     assert [order.message.attempt for order in orders] == [4, 5, 6]
     attempts.begin()
-    assert [attempts.of(task) for task in TASKS] == [7, 7, 7]
+    assert [attempts.number_of(task) for task in TASKS] == [7, 7, 7]
 
 
 @pytest.mark.parametrize(("channels_stay", "of_op"), [(False, 5), (True, 4)])
@@ -135,6 +135,6 @@ def test_the_channels_of_one_that_restarts_alone_are_new_or_those_that_were_ther
 ) -> None:
     attempts = Attempts(AttemptId(3), channels_stay=channels_stay)
     attempts.begin()
-    attempts.deployed_as_a_whole()
+    attempts.all_deployed()
     attempts.begin(survivors=(SOURCE, SINK))
     assert [attempts.channels_of(task) for task in TASKS] == [4, of_op, 4]

@@ -35,7 +35,7 @@ def test_commands_that_wait_are_taken_in_their_order_and_once() -> None:
     assert users.take_waiting() == []
 
 
-def test_only_the_commands_behind_checkpoints_are_refused_when_these_are_given_up() -> None:
+def test_only_the_commands_behind_checkpoints_are_refused_when_these_are_aborted() -> None:
     users = commands(4, None, 0)
     users.wait(waiting(9))
     assert users.refuse_pending(CAUSE) == [Return(4, cause=CAUSE), Return(0, cause=CAUSE)]

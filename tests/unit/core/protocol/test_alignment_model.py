@@ -14,8 +14,8 @@ from cutproof.reference_impl.core.protocol.barrier_alignment import (
     BarrierCame,
     BlockChannel,
     CancelCame,
-    GiveUp,
     PartitionEnded,
+    SendCancelBarrier,
     Signal,
     TakeSnapshot,
     TriggerCame,
@@ -28,7 +28,7 @@ class AlignmentModel(RuleBasedStateMachine):
     """Channels that deliver barriers or cancel barriers in order, and a coordinator that aborts.
 
     The model knows only what was delivered and when.  A checkpoint must begin
-    exactly when the barrier of the last channel comes in and nobody gave it up
+    exactly when the barrier of the last channel comes in and nobody aborted it
     before.
     """
 
@@ -45,7 +45,7 @@ class AlignmentModel(RuleBasedStateMachine):
         self.aborted: set[int] = set()
         self.blocked: set[int] = set()
         self.begun: list[int] = []
-        self.given_up: list[int] = []
+        self.cancelled: list[int] = []
 
     def feed(self, signal: Signal) -> list[Action]:
         self.state, actions = self.alignment.step(self.state, signal, self.inputs - len(self.ended))
@@ -62,10 +62,10 @@ class AlignmentModel(RuleBasedStateMachine):
                 assert action.checkpoint > max(self.begun, default=0)
                 self.begun.append(action.checkpoint)
             else:
-                assert action.checkpoint not in self.given_up
+                assert action.checkpoint not in self.cancelled
                 if action.checkpoint in self.aborted:
-                    assert not action.declined, "the coordinator knows already"
-                self.given_up.append(action.checkpoint)
+                    assert not action.declines, "the coordinator knows already"
+                self.cancelled.append(action.checkpoint)
         return actions
 
     @rule(
@@ -78,24 +78,24 @@ class AlignmentModel(RuleBasedStateMachine):
         checkpoint = CheckpointId(self.latest[channel] + 1 + skips)
         self.latest[channel] = checkpoint
         if not is_barrier:
-            self.judge_cancel(checkpoint, checkpoint in self.given_up, self.feed(CancelCame(checkpoint, channel)))
+            self.judge_cancel(checkpoint, checkpoint in self.cancelled, self.feed(CancelCame(checkpoint, channel)))
             return
         arrived = self.barriers.setdefault(checkpoint, set())
         arrived.add(channel)
-        is_given_up = checkpoint in self.given_up
+        is_cancelled = checkpoint in self.cancelled
         complete = self.is_everywhere(checkpoint) and not self.is_over(checkpoint)
         actions = self.feed(BarrierCame(checkpoint, channel))
         assert (TakeSnapshot(checkpoint) in actions) == complete
         if not complete:
-            self.judge_barrier(checkpoint, is_given_up, actions)
+            self.judge_barrier(checkpoint, is_cancelled, actions)
 
     def is_everywhere(self, checkpoint: int) -> bool:
         """A channel that has ended delivers every barrier that it did not."""
         return self.barriers.get(checkpoint, set()) | self.ended == set(range(self.inputs))
 
     def is_over(self, checkpoint: int) -> bool:
-        """Begun or given up, or older than what was: set-aside channels keep the order of checkpoints."""
-        return checkpoint in self.aborted or checkpoint <= max([*self.begun, *self.given_up], default=0)
+        """Begun or cancelled, or older than what was: set-aside channels keep the order of checkpoints."""
+        return checkpoint in self.aborted or checkpoint <= max([*self.begun, *self.cancelled], default=0)
 
     @rule(channel=st.integers(0, 3))
     def end(self, channel: int) -> None:
@@ -114,7 +114,7 @@ class AlignmentModel(RuleBasedStateMachine):
             return
         checkpoint = CheckpointId(max([*self.latest, *self.begun]) + 1 + above)
         self.latest = [checkpoint] * self.inputs
-        over = checkpoint in self.given_up or checkpoint in self.aborted
+        over = checkpoint in self.cancelled or checkpoint in self.aborted
         assert (TakeSnapshot(checkpoint) in self.feed(TriggerCame(checkpoint))) == (not over)
 
     @rule(above=st.integers(-1, 2))
@@ -122,16 +122,16 @@ class AlignmentModel(RuleBasedStateMachine):
         checkpoint = CheckpointId(max(1, max(self.latest) + above))
         if checkpoint not in self.begun:
             self.aborted.add(checkpoint)
-        self.judge_abort(checkpoint, checkpoint in self.given_up, self.feed(AbortCame(checkpoint)))
+        self.judge_abort(checkpoint, checkpoint in self.cancelled, self.feed(AbortCame(checkpoint)))
 
-    def judge_barrier(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+    def judge_barrier(self, checkpoint: CheckpointId, is_cancelled: bool, actions: list[Action]) -> None:
         """What a barrier that does not complete its checkpoint may set off."""
 
-    def judge_cancel(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+    def judge_cancel(self, checkpoint: CheckpointId, is_cancelled: bool, actions: list[Action]) -> None:
         """What a cancel barrier may set off."""
         assert TakeSnapshot(checkpoint) not in actions
 
-    def judge_abort(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+    def judge_abort(self, checkpoint: CheckpointId, is_cancelled: bool, actions: list[Action]) -> None:
         """What an abort may set off."""
         assert TakeSnapshot(checkpoint) not in actions
 
@@ -152,14 +152,14 @@ class AlignmentModel(RuleBasedStateMachine):
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()
-    def a_checkpoint_is_begun_or_given_up_never_both(self) -> None:
-        assert not set(self.begun) & set(self.given_up)
+    def a_checkpoint_is_begun_or_cancelled_never_both(self) -> None:
+        assert not set(self.begun) & set(self.cancelled)
 
 
 class CountingModel(AlignmentModel):
     """At-least-once: no channel is ever set aside, and a checkpoint's fate touches no other one.
 
-    Whoever hears first that a checkpoint is given up says so once to those
+    Whoever hears first that a checkpoint is aborted says so once to those
     downstream: at its first barrier or cancel barrier when it was aborted before,
     and at the abort when some of its barriers have come in.
     """
@@ -167,20 +167,20 @@ class CountingModel(AlignmentModel):
     blocking = False
 
     def is_over(self, checkpoint: int) -> bool:
-        past = {*self.aborted, *self.given_up}
+        past = {*self.aborted, *self.cancelled}
         return checkpoint in past or checkpoint <= max(self.begun, default=0)
 
-    def judge_barrier(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
-        is_reported = checkpoint in self.aborted and not is_given_up
-        assert actions == ([GiveUp(checkpoint, declined=False)] if is_reported else [])
+    def judge_barrier(self, checkpoint: CheckpointId, is_cancelled: bool, actions: list[Action]) -> None:
+        is_reported = checkpoint in self.aborted and not is_cancelled
+        assert actions == ([SendCancelBarrier(checkpoint, declines=False)] if is_reported else [])
 
-    def judge_cancel(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
-        declined = checkpoint not in self.aborted
-        assert actions == ([] if is_given_up else [GiveUp(checkpoint, declined)])
+    def judge_cancel(self, checkpoint: CheckpointId, is_cancelled: bool, actions: list[Action]) -> None:
+        declines = checkpoint not in self.aborted
+        assert actions == ([] if is_cancelled else [SendCancelBarrier(checkpoint, declines)])
 
-    def judge_abort(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+    def judge_abort(self, checkpoint: CheckpointId, is_cancelled: bool, actions: list[Action]) -> None:
         counted = checkpoint in self.barriers and checkpoint > max(self.begun, default=0)
-        assert actions == ([GiveUp(checkpoint, declined=False)] if counted and not is_given_up else [])
+        assert actions == ([SendCancelBarrier(checkpoint, declines=False)] if counted and not is_cancelled else [])
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()

@@ -123,7 +123,7 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
 
 
 def test_states_from_memory_travel_with_the_deployment() -> None:
-    job = CoordinatorRig(memory=True).up()
+    job = CoordinatorRig(snapshots_in_memory=True).up()
     job.trigger()
     job.ack(1, state=TaskState(positions={0: 7}))
     job.saved()
@@ -132,7 +132,7 @@ def test_states_from_memory_travel_with_the_deployment() -> None:
     assert deployed(job.again())[SOURCE] == Deploy(job=1, attempt=2, checkpoint=1, state=TaskState(positions={0: 7}))
 
 
-def test_what_is_pending_is_given_up_with_the_attempt() -> None:
+def test_what_is_pending_is_aborted_with_the_attempt() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.ack(1, OP)

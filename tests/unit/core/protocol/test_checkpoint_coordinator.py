@@ -65,7 +65,7 @@ class Job:
             life=life_at(stage or Working()),
             records=job,
             fail_over=lambda cause: [Told("fail over", (cause,))],
-            when_stored=lambda: [GONE_ON],
+            resume_waiting=lambda: [GONE_ON],
             put_off=put_off,
         )
 
@@ -93,10 +93,10 @@ class Job:
     def acknowledge(self, ack: Ack) -> list[Effect]:
         return [Told("acknowledged", (ack.task,))]
 
-    def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
+    def complete(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         return self.under_way.pending.pop(checkpoint), [STORED]
 
-    def store_failed(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
+    def abort_not_stored(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
         return self.under_way.pending.pop(checkpoint), [CLEANED]
 
     def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
@@ -105,7 +105,7 @@ class Job:
     def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
         return [Told("saved", (checkpoint,))]
 
-    def save_before_completion(self, effects: list[Effect]) -> list[Effect]:
+    def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:
         return [Told("saved"), *effects]
 
     def completed(self) -> None:
@@ -169,7 +169,7 @@ def test_a_users_command_asks_for_a_savepoint() -> None:
 
 def test_a_checkpoint_is_triggered_once_its_id_is_durable_unless_its_attempt_is_over() -> None:
     job = Job()
-    assert job.machine.trigger_checkpoint(NUMBER) == [], "it was given up"
+    assert job.machine.trigger_checkpoint(NUMBER) == [], "it was aborted"
     job.pending()
     assert job.machine.trigger_checkpoint(NUMBER) == [Told("triggered", (NUMBER,))]
     job.attempts.begin()
@@ -199,7 +199,7 @@ def news(*tasks: TaskId) -> list[Effect]:
 
 def stored(job: Job, **pending: Any) -> list[Effect]:
     job.pending(**pending)
-    return job.machine.on_stored(RecordStored(NUMBER))
+    return job.machine.on_record_stored(RecordStored(NUMBER))
 
 
 def test_all_tasks_hear_that_a_checkpoint_is_complete_and_some_are_ordered_to_finish() -> None:
@@ -250,7 +250,7 @@ def test_the_next_waits_for_the_minimum_pause() -> None:
     assert job.interval_over() == [SAVED, INTERVAL]
 
 
-# -- it is given up ------------------------------------------------------------------------------------
+# -- it is aborted ------------------------------------------------------------------------------------
 
 DECLINE = Decline(job=1, attempt=AttemptId(2), task=OP, checkpoint=NUMBER, reason="busy")
 
@@ -266,11 +266,11 @@ def test_a_checkpoint_that_is_declined_or_times_out_is_aborted_and_counted() -> 
     assert job.failed_so_far == [declined, TimedOut()]
 
 
-def test_one_whose_record_was_not_stored_is_given_up_and_what_waited_for_it_goes_on_last() -> None:
+def test_one_whose_record_was_not_stored_is_aborted_and_what_waited_for_it_goes_on_last() -> None:
     job = Job()
     job.pending(command=9)
     failed = NotStored("disk full")
-    assert job.machine.on_store_failed(StoreFailed(NUMBER, "disk full")) == [
+    assert job.machine.on_record_not_stored(StoreFailed(NUMBER, "disk full")) == [
         CLEANED,
         Return(9, cause=failed),
         GONE_ON,
@@ -319,7 +319,7 @@ def test_once_all_input_has_ended_the_final_checkpoint_is_taken_once() -> None:
     assert job.machine.finish_if_all_ended() == []
     assert job.interval_over() == [INTERVAL]
     job.under_way.pending.clear()
-    assert job.interval_over() == [SAVED, INTERVAL], "it was given up"
+    assert job.interval_over() == [SAVED, INTERVAL], "it was aborted"
 
 
 def test_it_is_not_taken_while_some_task_does_not_run() -> None:

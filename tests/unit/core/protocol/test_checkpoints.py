@@ -1,4 +1,4 @@
-"""Checkpoints as the coordinator leads them: begun, complete, given up, subsumed (ABS-3, ABS-4)."""
+"""Checkpoints as the coordinator leads them: begun, complete, aborted, subsumed (ABS-3, ABS-4)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_checkpoint_is_triggered_only_when_its_id_is_durable() -> None:
     ]
 
 
-def test_ids_increase_over_what_was_given_up_and_over_attempts() -> None:
+def test_ids_increase_over_what_was_aborted_and_over_attempts() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
@@ -79,7 +79,7 @@ def test_only_so_many_at_a_time() -> None:
     assert changes(job.trigger())[0] == (CheckpointTriggered, 3)
 
 
-def test_a_checkpoint_that_was_given_up_makes_room() -> None:
+def test_a_checkpoint_that_was_aborted_makes_room() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
@@ -167,7 +167,7 @@ def test_an_acknowledgement_repeated_while_the_record_is_stored_or_after_discard
 
 
 def test_states_in_the_coordinators_memory_come_with_the_acknowledgement() -> None:
-    job = CoordinatorRig(memory=True).up()
+    job = CoordinatorRig(snapshots_in_memory=True).up()
     job.trigger()
     state = TaskState(positions={0: 4})
     job.ack(1, state=state)
@@ -176,7 +176,7 @@ def test_states_in_the_coordinators_memory_come_with_the_acknowledgement() -> No
 
 
 def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests_on_it() -> None:
-    job = CoordinatorRig(memory=True).up()
+    job = CoordinatorRig(snapshots_in_memory=True).up()
     job.trigger()
     (save,) = job.ack(1, state=TaskState())
     assert isinstance(save, SaveJob)
@@ -197,14 +197,14 @@ def test_the_record_of_a_job_names_snapshots_in_files_too() -> None:
     assert (first.record.had_snapshot, second.record.had_snapshot) == (False, True)
 
 
-# -- given up ----------------------------------------------------------------------------------------------------
+# -- aborted ----------------------------------------------------------------------------------------------------
 
 
 def aborts(checkpoint: int, attempt: int = 1) -> list[SendToTask]:
     return [SendToTask(task, Abort(job=1, attempt=attempt, checkpoint=checkpoint)) for task in TASKS]
 
 
-def test_a_declined_checkpoint_is_given_up_and_what_there_is_of_it_discarded() -> None:
+def test_a_declined_checkpoint_is_aborted_and_what_there_is_of_it_discarded() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.ack(1, SOURCE)
@@ -271,7 +271,7 @@ def test_what_may_still_be_written_of_it_is_discarded_again_and_again() -> None:
     assert handle(1, OP) not in discarded(job.checkpoint(5))
 
 
-def test_a_record_that_cannot_be_stored_gives_the_checkpoint_up() -> None:
+def test_a_record_that_cannot_be_stored_aborts_the_checkpoint() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)

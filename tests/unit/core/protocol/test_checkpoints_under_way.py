@@ -86,8 +86,13 @@ def test_the_job_is_ending_while_a_checkpoint_that_ends_it_is_pending_or_its_rec
     assert under_way(pending(1), storing=(last,)).is_ending
 
 
+def test_savepoints_are_not_counted_and_a_checkpoint_is_until_its_record_is_stored() -> None:
+    assert under_way(pending(1, savepoint=True), storing=(pending(2, savepoint=True),)).counted == 0
+    assert under_way(pending(1), pending(2, savepoint=True), storing=(pending(3), pending(4))).counted == 3
+
+
 def test_the_records_being_stored_are_those_of_checkpoints_that_all_have_acknowledged() -> None:
-    assert under_way(pending(3), storing=(pending(1), pending(2))).being_stored == (
+    assert under_way(pending(3), storing=(pending(1), pending(2))).records_being_stored == (
         complete_snapshot(1),
         complete_snapshot(2),
     )

@@ -92,7 +92,7 @@ def test_recovery_asks_again_for_a_commit_without_an_answer() -> None:
 
 
 def test_recovery_asks_again_for_an_abort_that_died_with_the_store() -> None:
-    """The store came back with what was sealed; the checkpoint it was sealed for was given up, so nobody else asks."""
+    """The store came back with what was sealed; the checkpoint it was sealed for was aborted, so nobody else asks."""
     left = f"{OLD}6"
     sink, effects = restored((OLD, 5), unfinished=((OLD, 5), (left, 6)))
     committing, aborting = number(effects, Commit), number(effects, AbortTransaction)

@@ -128,7 +128,7 @@ def test_the_snapshot_is_of_the_moment_of_the_barrier() -> None:
 
 def test_synchronous_snapshots_and_those_in_memory() -> None:
     assert only(Persist, deliver(up(source(1, synchronous=True)), trigger(1))).synchronous
-    ship = only(Ship, deliver(up(source(1, memory=True, synchronous=True)), trigger(1)))
+    ship = only(Ship, deliver(up(source(1, snapshots_in_memory=True, synchronous=True)), trigger(1)))
     assert (ship.ack, ship.synchronous) == (ack("source-0", 1).message, True)
     assert ship.snapshot.materialise().positions == {0: 0}
 

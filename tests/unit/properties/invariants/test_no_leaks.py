@@ -254,7 +254,7 @@ def test_a_log_that_is_on_record_may_be_made_until_its_writer_ends(
 
 
 def late_file(toy: Toy) -> str:
-    """A checkpoint is given up with its attempt; the file of it that somebody may write late."""
+    """A checkpoint is aborted with its attempt; the file of it that somebody may write late."""
     number = toy.trigger()
     toy.settle()
     handle = next(iter(toy.pending[number].values())).handle
@@ -286,7 +286,7 @@ def test_a_file_is_left_once_its_coordinator_completes_another_checkpoint() -> N
     assert isinstance(judged(toy, written_at(toy, handle, completed + 1)), Holds), "it was written after that"
 
 
-def test_a_file_is_left_once_its_checkpoint_is_given_up_and_another_completes() -> None:
+def test_a_file_is_left_once_its_checkpoint_is_aborted_and_another_completes() -> None:
     toy = recovered()
     number, other = toy.trigger(savepoint=True), toy.trigger()
     toy.settle()

@@ -190,7 +190,7 @@ def test_settings_of_the_same_name_are_handed_on() -> None:
 def test_modes_and_stores(mode: str, synchronous: bool, store: str, memory: bool) -> None:
     engine_settings = Engine(snapshot_mode=mode, snapshot_store=store)
     config = translation.config(engine_settings)
-    assert (config.synchronous, config.memory) == (synchronous, memory)
+    assert (config.synchronous, config.snapshots_in_memory) == (synchronous, memory)
     assert translation.settings(msgspec.structs.replace(chain(), engine=engine_settings)).memory is memory
 
 

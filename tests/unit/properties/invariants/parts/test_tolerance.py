@@ -125,7 +125,7 @@ def test_a_job_that_goes_on_after_too_many_is_found(events: str, tolerated: int)
 
 
 def test_the_restart_of_a_part_does_not_end_the_row() -> None:
-    """Nobody outside knows whether the engine counts those given up with the part; so neither count accuses it."""
+    """Nobody outside knows whether the engine counts those aborted with the part; so neither count accuses it."""
     assert judged("trigger 1, lose, abort 1, start, run, trigger 2, abort 2, start", partial=True) == ""
     assert judged("trigger 1, lose, abort 1, start, run, trigger 2, abort 2, trigger 3", partial=True) == ""
 
