@@ -259,17 +259,11 @@ class Recorder:
         self._show_change("checkpoint-acknowledged", change.attempt, change.checkpoint)
 
     def _checkpoint_aborted(self, change: changes.CheckpointAborted, job: int) -> None:
-        checkpoint, reason = change.checkpoint, change.reason
+        checkpoint, why, failed = change.checkpoint, change.reason, change.failed
         self.history.journal.append(
-            h.CheckpointAborted(
-                order=self.order(),
-                at_us=self.now(),
-                checkpoint=checkpoint,
-                reason=reason,
-                failed=change.failed,
-            )
+            h.CheckpointAborted(order=self.order(), at_us=self.now(), checkpoint=checkpoint, reason=why, failed=failed)
         )
-        self._show_change("checkpoint-aborted", change.attempt, checkpoint, reason)
+        self._show_change("checkpoint-aborted", change.attempt, checkpoint, why)
 
     def _show_change(self, what: str, attempt: int, checkpoint: int | None, detail: str = "") -> None:
         if self.detailed:
