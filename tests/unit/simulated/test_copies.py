@@ -244,6 +244,27 @@ def test_half_a_copy_is_deleted_by_the_next_coordinator_and_the_command_can_be_r
     assert copied(twice) == ([early(twice)], needed(twice, early(twice)))
 
 
+@pytest.mark.parametrize("file", [1, 3, 4])
+def test_the_next_coordinator_finds_the_files_before_it_and_half_of_the_file_that_was_torn(
+    file: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = AtPoint(point="file-copied", occurrence=file - 1, side="after") if file > 1 else EARLIER
+    torn = TearWrite(trigger=at, task=None, how="copy")
+    settings = {"retained_checkpoints": 8, "checkpoint_interval_us": 1_000, "snapshot_format": "incremental"}
+    one = Run(job(60, Count(), commands=(EARLY, COPY), faults=(torn,), **settings), Parts(), False)
+    files, found = one.world.files, []
+
+    def keeping(handles: object) -> None:
+        found.append(dict(files.copies))
+
+    monkeypatch.setattr(files, "keep_copies", keeping)
+    history = one.history()
+    (fired,) = journal(FaultFired, history)
+    (half,) = [name for name, data in found[0].items() if data != files.files[name]]
+    assert (len(found[0]), fired.detail) == (file, f"half of {half} is copied")
+    assert found[0][half] == files.files[half][: len(files.files[half]) // 2]
+
+
 @pytest.mark.parametrize("wish", [COPY, MOVE])
 @pytest.mark.parametrize("altered", [False, True])
 def test_a_copy_of_a_snapshot_whose_file_is_missing_or_altered_is_refused_by_its_name(
