@@ -13,9 +13,7 @@ from ..scenario.checks import TEARS, WRITE_FAILURES
 
 SIDES = ("before", "after")
 DEATHS: dict[str, AtPoint] = {
-    f"kill-coordinator:{side}-{point}": AtPoint(point=point, side=side)
-    for point in COPY_POINTS
-    for side in SIDES
+    f"kill-coordinator:{side}-{point}": AtPoint(point=point, side=side) for point in COPY_POINTS for side in SIDES
 }
 """By cell of a coordinator that dies amid a copy: where it dies.  It is one of kind `kill-coordinator` as well."""
 
