@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ...faults.plan import AtTime, ChannelFault
-from ...properties.model.absent import laid_without, without
 from ...properties.model.upgrade import Upgrade
 from ...properties.model.workload import (
     KEYED,
@@ -67,17 +66,13 @@ def with_other_operators(choices: Choices, scenario: Scenario, *, percent: int =
     adds = choices.percent(50)
     grown = _with_another(choices, scenario) if adds else None
     if grown is not None:
-        goes = [name for name in changeable(scenario) if not _problems_without(grown, name)]
+        goes = changeable(scenario)
         gone = (choices.pick(goes),) if goes and choices.percent(25) else ()
         return replace(grown, commands=tuple(_commands(choices, grown, at, added=(NEW,), removed=gone)))
-    removable = [name for name in changeable(scenario) if not _problems_without(scenario, name)]
+    removable = changeable(scenario)
     if not removable:
         return scenario
     return replace(scenario, commands=tuple(_commands(choices, scenario, at, removed=(choices.pick(removable),))))
-
-
-def _problems_without(scenario: Scenario, name: str) -> list[str]:
-    return problems(without(scenario.workload, (name,)), laid_without(scenario.topology, (name,)))
 
 
 def _may_change(commands: Sequence[AnyCommand], at: int) -> bool:

@@ -87,7 +87,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def knows_other_operators(self) -> bool:
         known = self.capabilities is None or self.capabilities.changes_operators
-        return self.knows_upgrades and known and self.workload is None and self.topology is None
+        return self.knows_upgrades and known and self.workload is None
 
     @property
     def takes_sums(self) -> bool:

@@ -151,7 +151,7 @@ def _rescaled(
             yield f"{name} cannot have a parallelism of {number}; {least}"
             return
     found, advice = problems(scenario.workload, rescaled(topology, parallelism)), ""
-    if found and absent and all(name in changeable(scenario) for name in absent):
+    if found and all(name in changeable(scenario) for name in absent):
         laid = laid_without(rescaled(topology, parallelism), absent)
         if not problems(without(scenario.workload, absent), laid):
             advice = (

@@ -30,6 +30,7 @@ from ..scenario.checks import SNAPSHOT_FORMATS, STATE_BACKENDS
 from ..scenario.model import Scenario
 from ..subject.abilities import is_promised, usable
 from ..subject.port import Capabilities
+from .fault_cells import FAULT_CELLS
 from .snapshot_targets import (
     FAIL_COMMIT,
     SnapshotTarget,
@@ -59,7 +60,7 @@ ENDINGS: tuple[str, ...] = ("finished", "drained", "stopped", "cancelled", "fail
 
 COVERED: tuple[str, ...] = tuple(point for point in POINTS if point not in COPY_POINTS)
 """the points of the targets: those that any job may reach.  Only a user who has a snapshot copied makes a job reach the
-others, and the snapshot targets have that command"""
+others, and the snapshot targets have that command with a coordinator that dies at each of them (`fault_cells`)"""
 
 CHECKPOINT_POINTS: frozenset[str] = frozenset(
     {
@@ -325,8 +326,8 @@ def _row_of(target: AnyTarget) -> str:
 def in_a_table(hits: Mapping[AnyTarget, int]) -> CountTable:
     """Hits as the record of a night has them: by all but the fault, and by fault."""
     counts = {(_row_of(one), one.fault): count for one, count in hits.items()}
-    kinds = {one.fault for one in hits}
-    return table_of(counts, [kind for kind in KINDS if kind in kinds])
+    cells = {one.fault for one in hits}
+    return table_of(counts, [cell for cell in FAULT_CELLS if cell in cells])
 
 
 T = TypeVar("T", CoverageTarget, SnapshotTarget)
@@ -337,12 +338,12 @@ def _table(possible: Sequence[T], hits: Counter[T]) -> CountTable:
     targets = list(possible)
     targets += sorted(hits)
     used = {one.fault for one in targets}
-    kinds = [kind for kind in KINDS if kind in used]
-    places = {kind: place for place, kind in enumerate(kinds)}
+    cells_used = [cell for cell in FAULT_CELLS if cell in used]
+    places = {cell: place for place, cell in enumerate(cells_used)}
     rows: dict[str, list[str]] = {}
     for target in targets:
-        rows.setdefault(_row_of(target), [""] * len(kinds))[places[target.fault]] = str(hits[target])
-    return CountTable(columns=kinds, rows={row: ",".join(cells).rstrip(",") for row, cells in rows.items()})
+        rows.setdefault(_row_of(target), [""] * len(cells_used))[places[target.fault]] = str(hits[target])
+    return CountTable(columns=cells_used, rows={row: ",".join(cells).rstrip(",") for row, cells in rows.items()})
 
 
 def from_a_table(table: CountTable) -> Iterator[tuple[str, int]]:
@@ -357,11 +358,9 @@ def from_a_table(table: CountTable) -> Iterator[tuple[str, int]]:
 def _words_at(row: str, fault: str) -> str:
     first, _, rest = row.partition(" ")
     second, _, third = rest.partition(" ")
-    if fault not in KINDS:
-        return ""
-    if first in SNAPSHOT_FORMATS and second in STATE_BACKENDS and third in ACTIONS:
+    if fault in FAULT_CELLS and first in SNAPSHOT_FORMATS and second in STATE_BACKENDS and third in ACTIONS:
         return in_words(SnapshotTarget(format=first, backend=second, action=third, fault=fault))
-    if first in MODES and second in ENDINGS and third in COVERED:
+    if fault in KINDS and first in MODES and second in ENDINGS and third in COVERED:
         return in_words(CoverageTarget(alignment=first, ending=second, point=third, fault=fault))
     return ""
 

@@ -71,7 +71,7 @@ PROFILES: dict[str, Profile] = {
         max_records=240,
         max_faults=6,
         shares=SHARES,
-        target_shares=13,
+        target_shares=15,
         every_target=True,
         every_stop=True,
     ),

@@ -10,6 +10,9 @@ They are the coverage targets that ask what becomes of a snapshot.  A run hits o
 - the fault fired in a job that the command concerns: the one in which it was carried out.  A resume also concerns the
   job that it starts, which has to run; a fork concerns the job that took its snapshot.
 
+A fault that strikes a copy makes its command fail, so a scenario hits such a target with the same command once more.
+Faults on files count by their mode (`fault_cells`).
+
 A scenario counts once for each target.  On processes the backend `lsm` is RocksDB.
 """
 
@@ -38,6 +41,7 @@ from ..scenario.model import Resume, Savepoint, Scenario, StopWithSavepoint, for
 from ..scenario.upgrades import CHANGEABLE
 from ..subject.abilities import is_promised, operators_of, usable
 from ..subject.port import Capabilities
+from .fault_cells import FAULT_CELLS, OF_COPIES, OF_FILES, OF_MARKS, cells_of, kind_in
 
 KEYED_NAMES: frozenset[str] = frozenset(str(kind.__struct_config__.tag) for kind in KEYED if kind is not Tally)
 """the operators that keep state by key"""
@@ -52,6 +56,7 @@ class SnapshotTarget(msgspec.Struct, frozen=True, kw_only=True, order=True):
     backend: str
     action: str
     fault: str
+    """one of `FAULT_CELLS`"""
 
 
 class SnapshotRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +149,26 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         reason="a commit that fails needs a transactional sink",
         forbids=lambda target, capabilities: target.fault == FAIL_COMMIT and "transactional" not in capabilities.sinks,
     ),
+    SnapshotRule(
+        name="no file faults",
+        reason="the subject does not declare faults of single files",
+        forbids=lambda target, capabilities: target.fault in OF_FILES and not capabilities.file_faults,
+    ),
+    # The faults on copies strike what a copy or a move does.  Beside another command, in the same job, they would tell
+    # no more of that command than the death of a coordinator does.
+    SnapshotRule(
+        name="no copy",
+        reason="only a command that copies or moves a snapshot does what the fault strikes",
+        forbids=lambda target, capabilities: target.fault in OF_COPIES and target.action not in COPYING,
+    ),
+    SnapshotRule(
+        name="no mark",
+        reason="only the record of a snapshot that is moved is marked",
+        forbids=lambda target, capabilities: target.fault in OF_MARKS and target.action != "move-snapshot",
+    ),
 )
+COPYING: tuple[str, ...] = ("copy-snapshot", "move-snapshot")
+"""the actions that copy a snapshot"""
 
 
 def _changes_operators(capabilities: Capabilities) -> bool:
@@ -159,11 +183,11 @@ def _resumes(target: SnapshotTarget) -> bool:
 
 def all_snapshot_targets(faults: frozenset[str] = frozenset(KINDS)) -> Iterator[SnapshotTarget]:
     """Every combination, possible or not, in the order of the axes."""
-    kinds = [kind for kind in KINDS if kind in faults]
+    cells = [cell for cell in FAULT_CELLS if kind_in(cell) in faults]
     for form in SNAPSHOT_FORMATS:
         for backend in STATE_BACKENDS:
             for action in ACTIONS:
-                for fault in kinds:
+                for fault in cells:
                     yield SnapshotTarget(format=form, backend=backend, action=action, fault=fault)
 
 
@@ -201,7 +225,7 @@ def snapshot_targets_hit(scenario: Scenario, history: History) -> tuple[Snapshot
             case AttemptRunning():
                 watch.running()
             case FaultFired():
-                watch.faults.setdefault(watch.job, {})[entry.kind] = None
+                watch.fired(entry)
             case CommandIssued():
                 watch.issued[entry.command] = (watch.job, entry.checkpoint)
             case CommandReturned() if not entry.error:
@@ -232,7 +256,7 @@ class _Watch:
         self._scenario = scenario
         self.job = 0
         self.faults: dict[int, dict[str, None]] = {}
-        """by job, the kinds of faults that fired in it"""
+        """by job, the cells of the faults that fired in it"""
         self.issued: dict[int, tuple[int, int | None]] = {}
         """by command, the job in which it was issued, and the snapshot that it named"""
         self.resumed: _Done | None = None
@@ -240,6 +264,11 @@ class _Watch:
         self._done: list[_Done] = []
         self._formats: dict[int, str] = {}
         """of the snapshots that commands took"""
+
+    def fired(self, entry: FaultFired) -> None:
+        planned = self._scenario.faults
+        cells = cells_of(planned[entry.fault]) if entry.fault < len(planned) else (entry.kind,)
+        self.faults.setdefault(self.job, {}).update(dict.fromkeys(cells))
 
     def returned(self, entry: CommandReturned) -> None:
         number = entry.command

@@ -7,13 +7,13 @@ from typing import Protocol
 
 from ..core.vocabulary.events import CompletedCheckpoint
 from ..core.vocabulary.ids import CheckpointId
-from ..core.vocabulary.stages import PartialFailover, Restarting, Terminating, Working
+from ..core.vocabulary.stages import Closing, Ended, PartialFailover, Restarting, Terminating, Working
 from ..driver.coordination import CoordinatorRunner
 from ..driver.runner import TaskRunner
 
 # Asked after each step of a run with a fault that waits for a phase, so these tuples are made only once.
 _RECOVERING = (Restarting, PartialFailover)
-_UP = (Working, Terminating)
+_ENDING = (Terminating, Closing, Ended)
 
 
 class Phased(Protocol):
@@ -41,9 +41,11 @@ def phase_of(world: Phased) -> str:
     stage = machine.stage
     if isinstance(stage, _RECOVERING):
         return "recovering"
-    if not isinstance(stage, _UP):
+    if isinstance(stage, _ENDING):
+        return "finishing"
+    if not isinstance(stage, Working):
         return "deploying" if world.attempts <= 1 and world.job_number == 1 else "recovering"
-    if isinstance(stage, Terminating) or machine.is_ending:
+    if machine.is_ending:
         return "finishing"
     live = world.live()
     for runner in live:

@@ -31,7 +31,8 @@ from ...scenario.model import (
 )
 from ...scenario.upgrades import CHANGEABLE, changeable, upgrade_problems
 from ...search.coverage import MODES
-from ...search.snapshot_targets import KEYED_NAMES, possible_snapshot_targets
+from ...search.fault_cells import DEATHS, FAULT_CELLS, OF_COPIES, OF_SNAPSHOTS, kind_in
+from ...search.snapshot_targets import KEYED_NAMES, SnapshotTarget, possible_snapshot_targets
 from ...subject.abilities import OPERATORS, usable
 from ...subject.port import Capabilities
 from ..choices import Choices
@@ -65,12 +66,14 @@ LAST = "last"
 
 def snapshot_uses(capabilities: Capabilities) -> Iterator[tuple[SnapshotUse, str, str, list[Pair]]]:
     """Each use that the subject's snapshots can have, the alignment mode and the ending of its first job, and its
-    faults with a point each."""
+    faults with a point each.  Faults on files come with every alignment mode: other templates seldom draw them."""
     modes = _with_checkpoints(usable(capabilities))
     possible = possible_snapshot_targets(capabilities)
     able = {(one.format, one.backend): None for one in possible}
     actions = {one.action for one in possible}
-    kinds = [kind for kind in COMMON_KINDS if kind in {one.fault for one in possible}]
+    cells = [cell for cell in FAULT_CELLS if kind_in(cell) in COMMON_KINDS and cell in {one.fault for one in possible}]
+    own = [cell for cell in cells if cell not in OF_COPIES | OF_SNAPSHOTS]
+    files = [cell for cell in cells if cell in OF_SNAPSHOTS]
     for number, (form, backend) in enumerate(able):
         for place, sequence in enumerate(SEQUENCES):
             done = tuple(action for action in sequence if action in actions)
@@ -78,11 +81,25 @@ def snapshot_uses(capabilities: Capabilities) -> Iterator[tuple[SnapshotUse, str
                 continue
             ending = next((_ENDINGS[action] for action in done if action in _ENDINGS), "finished")
             pairs = [
-                (_POINT_OF.get(kind, _POINTS[(number + place + at) % len(_POINTS)]), kind)
-                for at, kind in enumerate(kinds)
+                (_POINT_OF.get(cell, _POINTS[(number + place + at) % len(_POINTS)]), cell)
+                for at, cell in enumerate(own)
             ]
             mode = modes[(number + place) % len(modes)]
-            yield SnapshotUse(format=form, backend=backend, actions=done), mode, ending, pairs
+            use = SnapshotUse(format=form, backend=backend, actions=done)
+            yield use, mode, ending, pairs
+            at_files = [(_POINTS[(number + place + at) % len(_POINTS)], cell) for at, cell in enumerate(files)]
+            for every in modes if files else ():
+                yield use, every, ending, at_files
+    for one in dict.fromkeys((target.format, target.backend, target.action) for target in possible):
+        form, backend, action = one
+        struck = [target.fault for target in possible if target.fault in OF_COPIES and _row(target) == one]
+        pairs = [(DEATHS[cell].point if cell in DEATHS else "checkpoint-completed", cell) for cell in struck]
+        for mode in modes if struck else ():
+            yield SnapshotUse(format=form, backend=backend, actions=(action, action)), mode, "finished", pairs
+
+
+def _row(target: SnapshotTarget) -> tuple[str, str, str]:
+    return target.format, target.backend, target.action
 
 
 def _with_checkpoints(capabilities: Capabilities) -> list[str]:
@@ -146,9 +163,22 @@ def settings_of(choices: Choices, use: SnapshotUse) -> dict[str, object]:
     return settings
 
 
-def commands_of(choices: Choices, target: Forecast, use: SnapshotUse, end: AnyTrigger) -> tuple[AnyCommand, ...]:
-    """The commands of a use; `end` triggers the one that ends the job."""
+def commands_of(
+    choices: Choices, target: Forecast, use: SnapshotUse, end: AnyTrigger, *, marks: bool = False
+) -> tuple[AnyCommand, ...]:
+    """The commands of a use; `end` triggers the one that ends the job.  A copy is repeated, since a fault strikes the
+    first; if it `marks` a record, it is of the snapshot that the job would restore."""
+    if len(use.actions) > len(set(use.actions)):
+        return tuple(
+            _copying(action, occurrence, "newest" if marks else choices.pick(("oldest", "newest")))
+            for action, occurrence in zip(use.actions, (2, 3), strict=True)
+        )
     return tuple(_command(choices, target, use, action, end) for action in use.actions)
+
+
+def _copying(action: str, occurrence: int, snapshot: str) -> AnyCommand:
+    trigger = AtPoint(point="checkpoint-completed", occurrence=occurrence, side="after")
+    return (MoveSnapshot if action == "move-snapshot" else CopySnapshot)(trigger=trigger, snapshot=snapshot)
 
 
 def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, end: AnyTrigger) -> AnyCommand:

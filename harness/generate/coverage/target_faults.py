@@ -10,6 +10,7 @@ from ....faults.plan import AnyFault, AnyTrigger, AtPoint
 from ....faults.points import COORDINATOR_POINTS, STATE_POINTS
 from ...scenario.forecast import Forecast
 from ...search.coverage import TRANSACTION_POINTS
+from ...search.fault_cells import DEATHS, kind_in, mode_in
 from ..choices import Choices
 from ..faults.draw_faults import draw_fault, possible
 from .target_groups import ENDS, MESSAGES, RECOVERY, Pair, TargetGroup
@@ -29,12 +30,32 @@ AMID_A_COMMAND: dict[str, frozenset[str]] = {
 
 
 def fault_on_target(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> AnyFault:
-    kind = pair[1]
+    kind = kind_in(pair[1])
+    if pair[1] in DEATHS:
+        return _death_amid_a_copy(choices, pair[1])
     trigger = _at(choices, target, group, pair)
+    if mode := mode_in(pair[1]):
+        return _in_mode(choices, target, group, trigger, mode)
     if not possible(kind, target):  # a workload of the user's may have no operator
         kind = "kill-task"
     make = _MAKERS.get(kind)
     return make(choices, target, group, trigger) if make else draw_fault(choices, target, kind, trigger)
+
+
+def _death_amid_a_copy(choices: Choices, cell: str) -> AnyFault:
+    """At one of the first files; a copy has several, but only one record."""
+    at = DEATHS[cell]
+    occurrence = choices.between(1, 2) if at.point == "file-copied" else 1
+    return plan.KillCoordinator(trigger=AtPoint(point=at.point, occurrence=occurrence, side=at.side), down_us=1_000)
+
+
+def _in_mode(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger, mode: str) -> AnyFault:
+    """A fault on files: the next of its kind fails, or is torn."""
+    if mode == "lost-link":
+        return plan.TearWrite(trigger=trigger, task=choices.pick(lasting(target, group)), how=mode)
+    if mode == "copy":
+        return plan.TearWrite(trigger=trigger, task=None, how=mode)
+    return plan.FailWrite(trigger=trigger, task=None, what=mode)
 
 
 def _at(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> AtPoint:
@@ -45,7 +66,7 @@ def _at(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> A
 
 
 def _soon(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> int:
-    point, kind = pair
+    point, kind = pair[0], kind_in(pair[1])
     many = len(target.layout.tasks)
     if point in ("record-read", "record-applied"):
         return choices.between(1, 8)

@@ -7,10 +7,11 @@ import msgspec
 from ....faults.points import STATE_POINTS
 from ...scenario.actions import NONE
 from ...search.coverage import MODES
+from ...search.fault_cells import OF_COPIES, OF_SNAPSHOTS, kind_in
 from ...search.snapshot_targets import SnapshotTarget
 
 Pair = tuple[str, str]
-"""a protocol point, and the kind of fault that it triggers"""
+"""a protocol point, and the fault that it triggers: its kind, or one of `FAULT_CELLS`"""
 
 ENDS = frozenset({"end-of-data-sent", "end-of-partition-sent"})
 RECOVERY = frozenset({"task-deployed", "state-loaded", "task-running"})
@@ -64,7 +65,7 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kills_coordinator(self) -> bool:
-        return any(kind == "kill-coordinator" for _, kind in self.pairs)
+        return any(kind_in(cell) == "kill-coordinator" for _, cell in self.pairs)
 
     @property
     def whole(self) -> bool:
@@ -98,6 +99,10 @@ def room_in(most: int, ending: str, needs: frozenset[str]) -> int:
     return max(1, most - len(needs & COSTING) - (ending == "failed"))
 
 
+def is_upsetting(pair: Pair) -> bool:
+    return kind_in(pair[1]) in UPSETTING
+
+
 COSTING = frozenset({"abort", "restart before", "restart after"})
 """needs that take a fault of their own"""
 
@@ -122,4 +127,8 @@ def needs_of(pair: Pair, guarantee: str) -> frozenset[str]:
         needs.add("restart after")
     if fault == "lose-unsynced":
         needs.add("slow writes")
+    if fault in OF_SNAPSHOTS:
+        needs.add("files")
+    if fault in OF_COPIES:
+        needs.add("a copy")
     return frozenset(needs)

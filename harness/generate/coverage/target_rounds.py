@@ -23,7 +23,7 @@ from ...subject.abilities import OPERATORS
 from ...subject.port import Capabilities
 from ..stage import ALL_GUARANTEES, ALL_SINKS, Frame
 from .snapshot_uses import changes_operators, snapshot_uses
-from .target_groups import UPSETTING, Pair, SnapshotUse, TargetGroup, needs_of, room_in, sink_for
+from .target_groups import Pair, SnapshotUse, TargetGroup, is_upsetting, needs_of, room_in, sink_for
 
 T = TypeVar("T")
 
@@ -40,6 +40,7 @@ _ALL = Capabilities(
     claims_snapshots=True,
     upgrades=True,
     changes_operators=True,
+    file_faults=True,
 )
 
 
@@ -134,13 +135,20 @@ def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]
 
     Faults that cause a restart form groups of their own, because a restart may undo the event for which another fault
     waits.  Such a group has one fault at a point, and only one fault if the first ends the job.  A target that is never
-    sure to be hit is alone in its scenario, which tries it several times.
+    sure to be hit is alone in its scenario, which tries it several times.  So is a fault on a copy: the command that it
+    strikes is repeated.
     """
+    if "a copy" in needs:
+        yield from ((pair,) for pair in pairs)
+        return
+    if "files" in needs:  # what waits for a deletion still waits behind a restart
+        yield from (tuple(pairs[first : first + room]) for first in range(0, len(pairs), room))
+        return
     if "slow writes" in needs:
         yield from ((pair,) * min(room, TRIES) for pair in pairs)
         return
-    blows = [pair for pair in pairs if pair[1] in UPSETTING]
-    mild = [pair for pair in pairs if pair[1] not in UPSETTING]
+    blows = [pair for pair in pairs if is_upsetting(pair)]
+    mild = [pair for pair in pairs if not is_upsetting(pair)]
     at_one_point = max(Counter(point for point, _ in blows).values(), default=0)
     yield from _round_robin(blows, len(blows) if ending == "failed" else max(at_one_point, -(-len(blows) // room)))
     yield from _round_robin(mild, -(-len(mild) // room))

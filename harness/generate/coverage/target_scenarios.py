@@ -20,6 +20,7 @@ from ....properties.model.workload import Count, Sum, Union, Workload
 from ...scenario.forecast import Forecast, forecast
 from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
 from ...search.coverage import MODES
+from ...search.fault_cells import OF_MARKS
 from ...subject.abilities import names_of
 from ..choices import Choices
 from ..engines import Tuning
@@ -27,7 +28,7 @@ from ..stage import Frame, Stage, stage_of
 from ..workloads.draw_workloads import Recipe, draw_workload
 from .snapshot_uses import changes_operators, commands_of, settings_of, with_state_by_key, without_one
 from .target_faults import fault_on_target, lasting, share_of
-from .target_groups import UPSETTING, TargetGroup
+from .target_groups import TargetGroup, is_upsetting
 from .target_rounds import group_of, groups_in_a_round
 
 TARGETS = "cells"
@@ -83,6 +84,8 @@ def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
     if group.use is not None:
         recipe = with_state_by_key(recipe, group.use)
         settings |= settings_of(choices, group.use)
+        if "files" in group.needs:  # some are deleted early
+            settings["retained_checkpoints"] = 2
     own = (_cut_short(draw_workload(choices, recipe)), None) if group.apart and frame.workload is None else None
     return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), group)
 
@@ -109,6 +112,7 @@ def _unhurried(stage: Stage, group: TargetGroup) -> Stage:
     engine, target = stage.engine, stage.target
     whole_us = target.checkpoint_us + 2 * engine.transaction_us
     many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in group.needs else CHECKPOINTS_IN_A_SPAN
+    many += 2 * ("a copy" in group.needs)  # it is made again
     times = max(1, -(-many * whole_us * (2 if group.apart else 1) // target.span_us))
     changes = {"read_interval_us": times * engine.read_interval_us}
     if any(kind == "lose-message" for _, kind in group.pairs):  # while a checkpoint waits for it, no other begins
@@ -157,14 +161,15 @@ RECOVERY_US = 3_000
 def _end_of(target: Forecast, group: TargetGroup) -> int:
     """When a job that does not end by itself is ended, after all its faults have fired and it has recovered from them:
     a coordinator that is down answers no command."""
-    blows = sum(kind in UPSETTING for _, kind in group.pairs)
+    blows = sum(map(is_upsetting, group.pairs))
     return target.start_us + target.span_us + 4 * target.checkpoint_us + 12_000 + blows * RECOVERY_US
 
 
 def _commands(choices: Choices, target: Forecast, group: TargetGroup, end_us: int) -> tuple[AnyCommand, ...]:
     when = _when_it_ends(target, group, end_us)
     if group.use is not None:
-        return commands_of(choices, target, group.use, when)
+        marks = any(cell in OF_MARKS for _, cell in group.pairs)
+        return commands_of(choices, target, group.use, when, marks=marks)
     commands: list[AnyCommand] = []
     if "savepoint" in group.needs:
         commands.append(Savepoint(trigger=AtTime(at_us=share_of(target, choices.between(45, 65)))))

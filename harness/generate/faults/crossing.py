@@ -7,7 +7,7 @@ failover by region, if there are several regions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import UNSET
@@ -17,7 +17,7 @@ from ....faults import plan
 from ....faults.plan import AnyFault, AtPoint, AtTime, kind_of
 from ....properties.semantics.classes import last_row_is_fixed
 from ...scenario.forecast import Forecast, forecast
-from ...scenario.layout import Layout, layout_of
+from ...scenario.layout import Layout, layout_of, layout_of_any_job
 from ...scenario.model import AnyCommand, Cancel, Command, Engine, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import alignments, promising, spilled, with_enough_time
@@ -41,19 +41,18 @@ T = TypeVar("T", bound=plan.Fault | Command)
 def crossing_of(templates: Sequence[Template]) -> Template:
     """A template that draws three scenarios from these templates and crosses them."""
 
-    def crossed(choices: Choices, frame: Frame) -> Scenario:
+    def cross(choices: Choices, frame: Frame) -> Scenario:
         job, trouble, user = (choices.pick(templates)(choices, frame) for _ in range(3))
         target = with_enough_time(forecast(job.workload, job.topology, _engine(choices, frame, job)))
-        return replace(
-            job,
-            name=CROSSED,
-            engine=target.engine,
-            faults=_faults(choices, target, job, trouble)[: max(1, frame.max_faults)],
-            commands=_commands(choices, target, user),
-            deviations=(),
-        )
+        faults = _faults(choices, target, job, trouble)[: max(1, frame.max_faults)]
+        commands = _commands(choices, target, user)
+        engine = target.engine
+        if any(isinstance(one, Resume) and one.snapshot != "newest" for one in commands):
+            engine = replace(engine, pooled_ids=False)  # its store would not fit an older snapshot
+        crossed = replace(job, name=CROSSED, engine=engine, faults=(), commands=commands, deviations=())
+        return replace(crossed, faults=tuple(_on_its_channels(faults, crossed)))
 
-    return crossed
+    return cross
 
 
 # -- the engine ----------------------------------------------------------------------
@@ -93,6 +92,15 @@ def _pairs(frame: Frame, job: Scenario) -> list[tuple[str, str]]:
 
 
 # -- what goes wrong, and what users ask ---------------------------------------------
+
+
+def _on_its_channels(faults: Sequence[AnyFault], crossed: Scenario) -> Iterator[AnyFault]:
+    """The faults without those on channels that no job of the crossed scenario has: it may have lost its committers,
+    and the resumes that rescaled it."""
+    channels = layout_of_any_job(crossed).channels
+    for fault in faults:
+        if not isinstance(fault, plan.ChannelFault) or (fault.sender, fault.receiver) in channels:
+            yield fault
 
 
 def _faults(choices: Choices, target: Forecast, job: Scenario, trouble: Scenario) -> tuple[AnyFault, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ....reference_impl.core.vocabulary.stages import StageName
 from ....reference_impl.processes.network.frames import JobFacts, TaskFacts
 
-WORKING = (StageName.WORKING, StageName.TERMINATING)
+ENDING = (StageName.TERMINATING, StageName.CLOSING, StageName.ENDED)
 RECOVERING = (StageName.RESTARTING, StageName.PARTIAL_FAILOVER)
 
 
@@ -81,9 +81,11 @@ class Facts:
         job = self._job
         if not self.coordinator_lives or job is None or job.stage in RECOVERING:
             return "recovering" if self._began else "deploying"
-        if job.stage not in WORKING:
+        if job.stage in ENDING:
+            return "finishing"
+        if job.stage is not StageName.WORKING:
             return "deploying" if job.attempt <= 1 and job.job == 1 else "recovering"
-        if job.stage is StageName.TERMINATING or job.is_ending:
+        if job.is_ending:
             return "finishing"
         if any(reported.aligning for reported in self._tasks.values()):
             return "aligning"

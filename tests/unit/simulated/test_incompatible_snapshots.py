@@ -14,8 +14,9 @@ from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.incompatible import finished_before, refused_by_name, undescribed
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded
+from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Violated
-from cutproof.properties.model.workload import Count, Input, InputRecord, Node, Union, Workload
+from cutproof.properties.model.workload import Count, Input, InputRecord, Map, Node, Union, Workload
 from cutproof.properties.mutations.tampering import COMPATIBILITY_MUTATIONS, tamperings
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.spark.questions import questions_of
@@ -89,6 +90,24 @@ def test_several_are_all_named() -> None:
         "checkpoint 4 holds no state of fresh, newer: its job had no such operator",
     )
     assert not result.judgement.violated
+
+
+def test_one_that_may_begin_empty_is_refused_in_front_of_a_finished_one_and_that_is_its_excuse() -> None:
+    scenario = job(STOP, msgspec.structs.replace(AGAIN, upgrade=Upgrade(added=("fresh",), begin_empty=("fresh",))))
+    count, both = scenario.workload.nodes
+    nodes = (
+        Node(name="fresh", operator=Map(), inputs=("short",), later=True),
+        msgspec.structs.replace(count, inputs=("fresh",)),
+        both,
+    )
+    workload = msgspec.structs.replace(scenario.workload, nodes=nodes)
+    scenario = msgspec.structs.replace(scenario, workload=workload, topology=lay_out(workload))
+    result = result_of(scenario)
+    assert endings(result.history) == [("stopped", ""), ("failed", FINISHED)]
+    assert not result.judgement.violated
+    assert refused_by_name(
+        Case(scenario.workload, scenario.topology, result.history), journal(JobEnded, result.history)[1]
+    )
 
 
 def test_a_coordinator_that_dies_meanwhile_leaves_the_refusal_to_the_next() -> None:

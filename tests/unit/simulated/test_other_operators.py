@@ -18,12 +18,15 @@ from cutproof.harness.search.stops import stops_of
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.incompatible import begun_before_finished
 from cutproof.properties.invariants.parts.routes import misapplied
+from cutproof.properties.model.absent import without
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, FaultFired, History, JobEnded
 from cutproof.properties.model.upgrade import Upgrade
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import AnyOperator, Batch, Count, Filter, FlatMap, InputRecord, Map, Row, Sum
 from cutproof.properties.mutations.tampering import UPGRADE_MUTATIONS, tamperings
 from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.spark.bounds import beyond_64_bits
+from cutproof.properties.spark.unasked import TOO_LARGE, nothing_asked
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.defects import parts_for
 from unit.simulated.worlds import job, journal
@@ -257,6 +260,26 @@ def test_the_state_of_a_checkpoint_to_which_nobody_goes_back_follows_from_the_jo
     assert all(case.expected.states(number)["op1"] for number in passed_over)
 
 
+def test_pyspark_is_not_asked_if_a_job_may_leave_64_bits_though_one_with_all_nodes_does_not() -> None:
+    """A map makes small values of large ones; without it they reach the sum."""
+    scenario = scenario_of((Map(multiply=0, add=1), Sum()), STOP, resume(Upgrade(removed=("op0",))))
+    (source,) = scenario.workload.inputs
+    large = tuple((key, 2**57, tag) for key, _, tag in source.splits[0])
+    workload = msgspec.structs.replace(scenario.workload, inputs=(msgspec.structs.replace(source, splits=(large,)),))
+    case = Case(workload, scenario.topology, ran(msgspec.structs.replace(scenario, workload=workload)))
+    assert beyond_64_bits(workload) == ""
+    assert nothing_asked(case) == TOO_LARGE
+
+
+def test_the_workloads_of_all_jobs_are_those_without_the_nodes_that_they_lack() -> None:
+    back = msgspec.structs.replace(ADDED, allow_non_restored_state=True)
+    scenario = scenario_of((Map(), Count()), STOP, resume(DROPPED), AGAIN, resume(back))
+    jobs = Case(scenario.workload, scenario.topology, ran(scenario)).jobs
+    assert jobs.workloads == (scenario.workload, without(scenario.workload, ("op1",)))
+    none = History(subject="", guarantee="exactly-once", sink="transactional")
+    assert Case(scenario.workload, scenario.topology, none).jobs.workloads == (scenario.workload,)
+
+
 def test_each_retained_snapshot_is_forked_with_the_operators_of_its_job() -> None:
     early = Savepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=1), name="early")
     scenario = scenario_of(
@@ -411,6 +434,13 @@ def test_a_job_without_a_node_is_rescaled_with_the_node(forks: bool) -> None:
         " rescale what forward edges join together"
     )
     goes_on(rescaling("source", "op0", "op1", "sink"))
+
+
+def test_no_node_that_the_job_lacks_is_blamed_for_what_is_wrong_without_it_too() -> None:
+    """The forward edge from op0 to op1 is one from op0 to op2 in the job that lacks op1."""
+    scenario = scenario_of((Count(), Map(), Map()), STOP, resume(parallelism={"op0": 2}), later="op1")
+    problem, *_ = problems_of(scenario)
+    assert problem == "command 1 (resume): a forward edge from op0 to op1 of another parallelism"
 
 
 def test_a_rescaled_job_that_cannot_lack_a_node_is_reported_in_a_line() -> None:

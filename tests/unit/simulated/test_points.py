@@ -10,7 +10,7 @@ import pytest
 from cutproof.faults.plan import AtPoint, AtTime, FailWrite, KillCoordinator, KillTask
 from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.reference_engine.subjects.simulated import Run
-from cutproof.harness.scenario.model import CopySnapshot, MoveSnapshot, Savepoint, Scenario
+from cutproof.harness.scenario.model import Cancel, CopySnapshot, MoveSnapshot, Savepoint, Scenario, StopWithSavepoint
 from cutproof.properties.invariants.judge import judge
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.vocabulary.ends import Status
@@ -86,6 +86,24 @@ def test_a_checkpoints_steps_come_in_their_order() -> None:
 
 def test_every_phase_is_entered() -> None:
     assert set(arrived(EVERYTHING).entered_phases) == set(PHASES)
+
+
+@pytest.mark.parametrize(
+    ("faults", "commands"),
+    [
+        ((), ()),
+        ((), (Cancel(trigger=AtTime(at_us=4_000)),)),
+        ((), (StopWithSavepoint(trigger=AtTime(at_us=4_000)),)),
+        ((KillTask(trigger=AtTime(at_us=4_000), task="op1-0"),), ()),
+    ],
+    ids=["finished", "cancelled", "stopped", "failed"],
+)
+def test_a_job_that_has_been_up_is_deployed_no_more_however_it_ends(
+    faults: tuple[object, ...], commands: tuple[object, ...]
+) -> None:
+    entered = arrived(job(faults=faults, commands=commands, restart_attempts=0)).entered_phases
+    assert entered.count("deploying") == 1
+    assert (entered[0], entered[-1]) == ("deploying", "finishing")
 
 
 # -- dying at a point --------------------------------------------------------------------------------------------

@@ -10,11 +10,10 @@ from ...vocabulary.causes import (
     FinishedBehindUnfinished,
     KeyGroupsChanged,
     OperatorsAdded,
-    OperatorsRemoved,
     StateMissing,
 )
 from ...vocabulary.events import CompletedCheckpoint
-from ...vocabulary.ids import operator_of, task_id
+from ...vocabulary.ids import task_id
 
 
 def layout_of(graph: JobGraph, restores: CompletedCheckpoint) -> JobGraph:
@@ -32,10 +31,10 @@ def layout_of(graph: JobGraph, restores: CompletedCheckpoint) -> JobGraph:
 def refusal(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIncompatible | None:
     """Why a job cannot start from a snapshot; None if it can (FIN-2; FLIP-147).
 
-    As in Flink without `allowNonRestoredState`, a job is refused if it would drop state of the snapshot.  It is also
-    refused, other than in Flink, if an operator would begin without state and its user does not say so.
+    The snapshot has no operators any more that the job lacks (`Upgrading`).  Other than in Flink, a job is refused if
+    an operator would begin without state and its user does not say so.
     """
-    if reason := _other_than_it_was(graph, restores) or _with_new_operators(graph, restores):
+    if reason := _by_other_key_groups(graph, restores) or _with_new_operators(graph, restores):
         return reason
     graph = layout_of(graph, restores)
     whole = graph.whole(restores.finished)
@@ -72,14 +71,9 @@ def _with_new_operators(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIn
     return OperatorsAdded(unannounced, restores.checkpoint) if unannounced else None
 
 
-def _other_than_it_was(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIncompatible | None:
-    """Whether the job lacks an operator that it had, or has another number of key groups."""
-    tasks = (*restores.handles, *restores.finished)
-    before = dict.fromkeys((*restores.parallelism, *(operator_of(task) for task in tasks)))
-    lacking = [name for name in before if name not in graph.parallelism]
-    if lacking:
-        return OperatorsRemoved(tuple(lacking), restores.checkpoint)
-    if restores.key_groups not in (0, graph.key_groups):
-        keyed = tuple(spec.name for spec in graph.operators if spec.role == "operator")
-        return KeyGroupsChanged(keyed, restores.checkpoint, restores.key_groups, graph.key_groups)
-    return None
+def _by_other_key_groups(graph: JobGraph, restores: CompletedCheckpoint) -> KeyGroupsChanged | None:
+    """Why a job with another number of key groups cannot start; None if it has the same."""
+    if restores.key_groups in (0, graph.key_groups):
+        return None
+    keyed = tuple(spec.name for spec in graph.operators if spec.role == "operator")
+    return KeyGroupsChanged(keyed, restores.checkpoint, restores.key_groups, graph.key_groups)

@@ -7,6 +7,7 @@ import hashlib
 import msgspec
 import pytest
 
+from cutproof.harness.generate import strategies
 from cutproof.harness.generate.choices import FromBytes
 from cutproof.harness.generate.copies import with_copies
 from cutproof.harness.generate.strategies import Drawing, scenario_of
@@ -33,7 +34,15 @@ def test_a_write_of_a_copy_fails_only_where_the_subject_knows_file_faults(file_f
     assert (beyond > 0) == file_faults
 
 
-def test_a_subject_without_file_faults_always_gets_a_scenario() -> None:
-    draw = scenario_of(Drawing(capabilities=CAPABILITIES))
-    for index in (744, 976, 1640):
-        assert lacks(draw(5, index), CAPABILITIES) == ()
+def test_a_subject_without_file_faults_always_gets_a_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if no template has given one that it can run, and the plain one has a copy that is disturbed."""
+    monkeypatch.setattr(strategies, "TRIES", 0)
+    draw, disturbed = scenario_of(Drawing(capabilities=CAPABILITIES)), 0
+    for index in range(5_000):
+        scenario = draw(5, index)  # it raises HarnessFailed if even the plain one needs more
+        assert (scenario.name, lacks(scenario, CAPABILITIES)) == ("plain", ())
+        copied = any(isinstance(command, CopySnapshot | MoveSnapshot) for command in scenario.commands)
+        disturbed += copied and bool(scenario.faults)
+        if disturbed == 10:
+            break
+    assert disturbed == 10

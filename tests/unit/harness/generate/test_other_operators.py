@@ -74,3 +74,12 @@ def test_a_subject_that_knows_none_gets_none(missing: str) -> None:
     draw = scenario_of(Drawing(capabilities=type(FULL)(**fewer), max_records=60))
     drawn = [draw(SEED, index) for index in range(300)]
     assert not any(changes(scenario) or any(absent_of(scenario)) for scenario in drawn)
+
+
+def test_a_given_workload_gets_no_other_operators() -> None:
+    given = scenario_of(Drawing(capabilities=FULL, max_records=60, templates=("S5",)))(SEED, 1).workload
+    draw = scenario_of(Drawing(workload=given, capabilities=FULL, templates=("other-operators", "S5")))
+    drawn = [draw(SEED, index) for index in range(60)]
+    assert {scenario.name for scenario in drawn} == {"other-operators", "S5"}
+    assert all(scenario.workload == given for scenario in drawn)
+    assert not any(changes(scenario) for scenario in drawn)

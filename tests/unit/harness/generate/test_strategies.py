@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cutproof.faults.plan import COMMON_KINDS, AtPoint, AtTime, FailWrite, InPhase, KillTask, StallChannel, kind_of
 from cutproof.harness.generate.situations.hunted import HUNTED
-from cutproof.harness.generate.situations.templates import TEMPLATES
+from cutproof.harness.generate.situations.templates import SHARES, TEMPLATES
 from cutproof.harness.generate.strategies import (
     Drawing,
     engines,
@@ -24,7 +24,7 @@ from cutproof.harness.generate.strategies import (
 from cutproof.harness.generate.workloads.records import tag
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.checks import ALIGNMENTS, problems_of
-from cutproof.harness.scenario.files import digest
+from cutproof.harness.scenario.files import decode_scenario, digest, text_of
 from cutproof.harness.scenario.forecast import forecast
 from cutproof.harness.scenario.model import COMMANDS, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.scenario.model import kind_of as command_kind
@@ -45,6 +45,16 @@ def drawn() -> list[Scenario]:
 
 def test_each_is_valid(drawn: list[Scenario]) -> None:
     assert [(one.seed, list(problems_of(one))) for one in drawn if list(problems_of(one))] == []
+
+
+@pytest.mark.parametrize("templates", [("crossed",), tuple(SHARES)], ids=["crossed", "all"])
+def test_each_can_be_read_from_its_file(templates: tuple[str, ...]) -> None:
+    """A crossed scenario has the job, the faults and the commands of three that need not fit each other."""
+    draw = scenario_of(Drawing(templates=templates))
+    for seed in (1, 2, 3):
+        for index in range(250):
+            scenario = draw(seed, index)
+            assert decode_scenario(text_of(scenario).encode(), where=f"{seed} {index}") == scenario
 
 
 def test_each_has_one_right_answer(drawn: list[Scenario]) -> None:

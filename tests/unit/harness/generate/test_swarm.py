@@ -15,7 +15,7 @@ from cutproof.harness.generate.swarm import Batches, Swarm, drawn_again, feature
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.model import Scenario
-from cutproof.harness.search.coverage import in_words, possible_targets
+from cutproof.harness.search.coverage import every_target, in_words
 from cutproof.harness.subject.needs import lacks
 from cutproof.harness.subject.port import Capabilities
 from unit.harness.narrow_engine import ALL, NARROW
@@ -78,7 +78,7 @@ def test_a_scenario_follows_from_seed_number_and_swarm_and_is_drawn_again_from_i
 
 def test_targets_that_were_hit_least_come_first() -> None:
     """Of all targets only those of one kind of fault have not been hit."""
-    hits = {in_words(target): 500 for target in possible_targets(FULL) if target.fault != "stall-channel"}
+    hits = {in_words(target): 500 for target in every_target(FULL) if target.fault != "stall-channel"}
     fresh, weighted = (_kinds_aimed_at(Batches(AIMED, swarm)) for swarm in (Swarm(), Swarm(hits=hits)))
     assert weighted["stall-channel"] > 3 * fresh["stall-channel"]
 

@@ -7,7 +7,17 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from cutproof.faults.plan import COMMON_KINDS, AnyFault, AtPoint, AtRest, AtTime, KillTask
+from cutproof.faults.plan import (
+    COMMON_KINDS,
+    AnyFault,
+    AtPoint,
+    AtRest,
+    AtTime,
+    FailWrite,
+    KillCoordinator,
+    KillTask,
+    TearWrite,
+)
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.actions import ACTIONS
 from cutproof.harness.scenario.checks import SNAPSHOT_FORMATS, STATE_BACKENDS
@@ -17,12 +27,14 @@ from cutproof.harness.scenario.model import (
     DeleteSnapshot,
     Engine,
     Fork,
+    MoveSnapshot,
     Resume,
     Savepoint,
     Scenario,
     StopWithSavepoint,
 )
 from cutproof.harness.search.coverage import CoverageTally, in_a_table, in_words, targets_by_words
+from cutproof.harness.search.fault_cells import FAULT_CELLS, OF_COPIES, cells_of
 from cutproof.harness.search.snapshot_targets import (
     SNAPSHOT_RULES,
     SnapshotTarget,
@@ -152,12 +164,62 @@ def test_a_command_that_was_refused_was_not_carried_out() -> None:
     assert found == {"none": ["native"]}, "nor is the format of a savepoint known that had no answer"
 
 
+# -- faults on files and on copies -----------------------------------------------------
+
+
+BEHIND = {number: AtPoint(point="checkpoint-completed", occurrence=number, side="after") for number in (2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("fault", "cells"),
+    [
+        (FailWrite(trigger=at(1), task="count-0"), ("fail-write",)),
+        (FailWrite(trigger=at(1), task=None, what="delete-record"), ("fail-write:delete-record",)),
+        (TearWrite(trigger=at(1), task="count-0"), ("tear-write",)),
+        (TearWrite(trigger=at(1), task="count-0", how="lost-link"), ("tear-write:lost-link",)),
+        (KillCoordinator(trigger=at(1)), ("kill-coordinator",)),
+        (KillCoordinator(trigger=AtPoint(point="ack-received")), ("kill-coordinator",)),
+        (
+            KillCoordinator(trigger=AtPoint(point="file-copied", side="before")),
+            ("kill-coordinator", "kill-coordinator:before-file-copied"),
+        ),
+        (KillTask(trigger=AtPoint(point="file-copied"), task="count-0"), ("kill-task",)),
+    ],
+)
+def test_a_fault_counts_in_the_cells_of_its_mode_and_of_the_point_of_a_copy(
+    fault: AnyFault, cells: tuple[str, ...]
+) -> None:
+    assert cells_of(fault) == cells
+    assert set(cells) <= set(FAULT_CELLS)
+
+
+@pytest.mark.parametrize("struck", [cell for cell in FAULT_CELLS if cell in OF_COPIES])
+def test_a_copy_that_was_struck_and_made_again_hits_its_cell(struck: str) -> None:
+    kind, _, mode = struck.partition(":")
+    side, _, point = mode.partition("-")
+    armed = AtPoint(point="checkpoint-completed")
+    fault: AnyFault = {
+        "fail-write": lambda: FailWrite(trigger=armed, task=None, what=mode),
+        "tear-write": lambda: TearWrite(trigger=armed, task=None, how=mode),
+        "kill-coordinator": lambda: KillCoordinator(trigger=AtPoint(point=point, side=side), down_us=300),  # type: ignore[arg-type]
+    }[kind]()
+    wish = MoveSnapshot(trigger=BEHIND[2], snapshot="newest")
+    once = hit(scenario(wish, faults=(fault,)))
+    assert [one for one in once if one.action == "move-snapshot"] == [], "it was not carried out"
+    twice = hit(scenario(wish, replace(wish, trigger=BEHIND[4]), faults=(fault,)))
+    assert {one.fault for one in twice} == set(cells_of(fault))
+    assert {(one.action, one.format) for one in twice} == {("move-snapshot", "native")}
+
+
 # -- what is possible ----------------------------------------------------------------
 
 
 def test_the_simulated_engine_can_hit_every_combination() -> None:
+    """Of faults on files and on copies too: three modes with any action, seven cells with a copy, and nine with a move,
+    which alone marks a record."""
     possible = possible_snapshot_targets(CAPABILITIES)
-    assert len(possible) == len(SNAPSHOT_FORMATS) * len(STATE_BACKENDS) * len(ACTIONS) * len(COMMON_KINDS)
+    by_row = len(ACTIONS) * (len(COMMON_KINDS) + 3) + 7 + 9
+    assert len(possible) == len(SNAPSHOT_FORMATS) * len(STATE_BACKENDS) * by_row
     assert len(set(possible)) == len(possible)
 
 
@@ -177,6 +239,9 @@ def test_the_simulated_engine_can_hit_every_combination() -> None:
         ("no other operators", {"operators": frozenset({"join", "map"})}),
         ("no other operators", {"sinks": frozenset({"idempotent"})}),
         ("no commits", {"sinks": frozenset({"plain"})}),
+        ("no file faults", {"file_faults": False}),
+        ("no copy", {}),
+        ("no mark", {}),
     ],
 )
 def test_each_rule_excludes_what_a_subject_cannot_do(rule: str, changes: dict[str, object]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain as joined
+from itertools import combinations, pairwise, product
+
 import msgspec
 import pytest
 
@@ -79,6 +82,26 @@ def test_a_job_without_a_node_has_an_edge_past_it(
     assert found == set(left)
     assert problems(smaller, laid) == []
     assert list(laid.parallelism) == [name for name in topology.parallelism if name not in absent]
+
+
+def test_whatever_nodes_a_job_lacks_the_rest_can_be_run() -> None:
+    """Of a laid-out chain of three maps, for all edges and parallelisms with which it can be run."""
+    names, chains = ["source", "one", "two", "three", "sink"], 0
+    nodes = tuple(Node(name=name, operator=Map(), inputs=(before,)) for before, name in pairwise(names[:-1]))
+    workload = Workload(name="chain", inputs=(Input(name="source", splits=(RECORDS,)),), nodes=nodes)
+    for hows in product(("forward", "hash", "rebalance"), repeat=4):
+        edges = tuple(
+            Edge(sender=sender, receiver=receiver, partitioning=how)
+            for (sender, receiver), how in zip(pairwise(names), hows, strict=True)
+        )
+        for wide in product((1, 2), repeat=5):
+            topology = Topology(parallelism=dict(zip(names, wide, strict=True)), edges=edges)
+            if problems(workload, topology):
+                continue
+            chains += 1
+            for absent in joined.from_iterable(combinations(names[1:-1], many) for many in (1, 2, 3)):
+                assert problems(without(workload, absent), laid_without(topology, absent)) == []
+    assert chains > 500
 
 
 def test_what_reads_an_absent_node_reads_its_input() -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from cutproof.faults.plan import AtPoint, kind_of
+from cutproof.faults.plan import AtPoint
 from cutproof.harness.generate.coverage import target_scenarios as target_shares
 from cutproof.harness.generate.coverage.target_faults import fault_on_target
 from cutproof.harness.generate.coverage.target_groups import (
@@ -28,6 +28,7 @@ from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubjec
 from cutproof.harness.scenario.forecast import forecast
 from cutproof.harness.scenario.model import Engine
 from cutproof.harness.search.coverage import ENDINGS, MODES, CoverageTarget, possible_targets, targets_hit
+from cutproof.harness.search.fault_cells import cells_of, kind_in
 from cutproof.harness.search.profiles import PROFILES
 from cutproof.harness.search.snapshot_targets import possible_snapshot_targets
 from cutproof.harness.subject.port import Capabilities
@@ -108,7 +109,7 @@ def test_the_beginning_of_a_round_is_a_fair_sample() -> None:
 def test_where_the_first_blow_ends_the_job_it_strikes_alone() -> None:
     failing = [group for group in a_round(Frame(max_faults=6), 0) if group.ending == "failed"]
     for group in failing:
-        assert len(set(group.pairs)) == 1 or not UPSETTING.intersection(kind for _, kind in group.pairs)
+        assert len(set(group.pairs)) == 1 or not UPSETTING.intersection(kind_in(cell) for _, cell in group.pairs)
     assert any(len(group.pairs) > 3 for group in failing), "what does not strike goes together"
 
 
@@ -169,7 +170,12 @@ def test_a_scenario_has_the_faults_of_its_targets() -> None:
         group_number = number_of_group(frame, 4, index, 1, 1)
         assert group_number is not None
         faults = draw(4, index).faults
-        planned = {(fault.trigger.point, kind_of(fault)) for fault in faults if isinstance(fault.trigger, AtPoint)}
+        planned = {
+            (fault.trigger.point, cell)
+            for fault in faults
+            for cell in cells_of(fault)
+            if isinstance(fault.trigger, AtPoint)
+        }
         assert set(group_of(frame, group_number).pairs) <= planned
 
 
