@@ -76,7 +76,7 @@ PHASES: dict[str, str] = {
     "aligning": "some task has one barrier and waits for another",
     "checkpointing": "a checkpoint is under way and no task aligns",
     "committing": "a checkpoint is complete and its commits are not all answered",
-    "recovering": "a later attempt is coming up",
+    "recovering": "a later attempt is coming up, or a resumed job is being refused",
     "finishing": "the job ends: all input has ended, or a stop, a cancel or a failure is under way, or over",
 }
 """The phases of a job; a fired fault is counted under the phase in which it fired."""

@@ -343,6 +343,7 @@ class CoordinatorProcessWorld(ProcessWorld):
             self.job_number,
             machine.newest_attempt,
             NAMES[type(machine.stage)],
+            machine.has_begun,
             machine.is_ending,
             machine.has_checkpoint_under_way or self.records.is_deleting,
             int(newest.checkpoint) if newest is not None else 0,

@@ -41,7 +41,7 @@ def phase_of(world: Phased) -> str:
     stage = machine.stage
     if isinstance(stage, _RECOVERING):
         return "recovering"
-    if isinstance(stage, _ENDING):
+    if isinstance(stage, _ENDING) and machine.has_begun:
         return "finishing"
     if not isinstance(stage, Working):
         return "deploying" if world.attempts <= 1 and world.job_number == 1 else "recovering"

@@ -81,7 +81,7 @@ class Facts:
         job = self._job
         if not self.coordinator_lives or job is None or job.stage in RECOVERING:
             return "recovering" if self._began else "deploying"
-        if job.stage in ENDING:
+        if job.stage in ENDING and job.has_begun:
             return "finishing"
         if job.stage is not StageName.WORKING:
             return "deploying" if job.attempt <= 1 and job.job == 1 else "recovering"

@@ -295,6 +295,11 @@ class Coordinator:
         return self.attempts.newest
 
     @property
+    def has_begun(self) -> bool:
+        """An attempt of the job was deployed; none is of a job that its snapshot does not fit."""
+        return self._records.has_begun
+
+    @property
     def is_ending(self) -> bool:
         """A stop, a drain or the final checkpoint is under way."""
         return self.under_way.is_ending

@@ -175,6 +175,8 @@ class JobFacts(Frame):
     job: int
     attempt: AttemptId
     stage: StageName
+    has_begun: bool
+    """an attempt of the job was deployed"""
     is_ending: bool
     under_way: bool
     """some checkpoint is pending or being stored, or files of snapshots are being deleted"""

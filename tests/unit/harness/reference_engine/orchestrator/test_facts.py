@@ -60,6 +60,7 @@ def test_what_was_in_the_memory_of_a_dead_coordinator_is_gone(phases: Phases) ->
         ({"stage": StageName.CLOSING}, "finishing"),
         ({"stage": StageName.ENDED}, "finishing"),
         ({"stage": StageName.CLOSING, "job": 2}, "finishing"),
+        ({"stage": StageName.CLOSING, "job": 2, "has_begun": False}, "recovering"),
         ({"stage": StageName.SAVING}, "deploying"),
         ({"stage": StageName.RESTARTING}, "recovering"),
         ({"stage": StageName.PARTIAL_FAILOVER}, "recovering"),
