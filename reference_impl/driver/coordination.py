@@ -64,6 +64,9 @@ class JobMachine(Protocol):
     def newest_attempt(self) -> AttemptId: ...
 
     @property
+    def has_begun(self) -> bool: ...
+
+    @property
     def is_ending(self) -> bool: ...
 
     @property
