@@ -55,7 +55,7 @@ class CheckpointsCleaner:
 
     # -- of checkpoints under way ----------------------------------------------------
 
-    def may_be_left(self, handle: Handle) -> None:
+    def discard_if_written(self, handle: Handle) -> None:
         self._leftovers[handle] = None
 
     def acknowledged(self, ack: Ack, taker: Pending | None) -> list[Effect]:

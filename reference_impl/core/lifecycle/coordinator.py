@@ -24,6 +24,7 @@ from ..protocol.checkpoint_coordinator import CheckpointCoordinator
 from ..protocol.checkpoints import Checkpoints, UnderWay
 from ..vocabulary.causes import (
     CancelledByUser,
+    FormatNeedsFiles,
     JobHasEnded,
     JobIsEnding,
     NoSnapshots,
@@ -53,6 +54,7 @@ from ..vocabulary.events import (
     TaskLost,
     TimerFired,
 )
+from ..vocabulary.formats import CANONICAL
 from ..vocabulary.ids import AttemptId, CheckpointId
 from ..vocabulary.messages import (
     Ack,
@@ -281,7 +283,7 @@ class Coordinator:
             life=life,
             records=records,
             fail_over=failover.fail_over,
-            resume_waiting=partial(_resume_waiting, life, failover, closing, ending),
+            go_on_after_storing=partial(_go_on_after_storing, life, failover, closing, ending),
             put_off=self._splits.put_off if self._has_splits else None,
         )
 
@@ -389,7 +391,9 @@ class Coordinator:
             return [Return(event.command, cause=NoSnapshots())]
         if event.snapshot is not None:
             return self._on_snapshot(event, event.snapshot)
-        if not self._checkpointing.may_trigger_any:
+        if self._config.snapshots_in_memory and event.format is not None and event.format != CANONICAL:
+            return [Return(event.command, cause=FormatNeedsFiles(event.format))]
+        if not self._checkpointing.may_trigger_before_final:
             return [Return(event.command, cause=SomeInputEnded())]
         if isinstance(stage, Terminating | Closing | Ended) or self.under_way.is_ending:
             return [Return(event.command, cause=JobIsEnding())]
@@ -490,7 +494,7 @@ class Coordinator:
     )
 
 
-def _resume_waiting(life: JobLife, failover: Failover, closing: JobClosing, ending: JobEnding) -> list[Effect]:
+def _go_on_after_storing(life: JobLife, failover: Failover, closing: JobClosing, ending: JobEnding) -> list[Effect]:
     """A record is not being stored any more: a restart, the closing or the end of the job may have waited for it, and
     nothing while all tasks run."""
     if life.all_tasks_run:

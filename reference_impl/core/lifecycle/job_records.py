@@ -105,7 +105,7 @@ class JobRecords:
         )
         return [SaveJob(record)]
 
-    def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
+    def save_then_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
         return self.save(TriggerCheckpoint(checkpoint))
 
     def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:

@@ -7,6 +7,7 @@ each rule stands:
 
 ABS-1  trigger, position, barrier   checkpoint_coordinator.py: CheckpointCoordinator.create_checkpoint,
                                     CheckpointCoordinator.trigger_checkpoint
+                                    checkpoints.py: Checkpoints._trigger_tasks
                                     source.py: SourceTask.on_trigger, SourceTask._snapshot_and_barrier
                                     ../decisions/tasks.py: SourceCut.steps (position first)
 ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
@@ -17,20 +18,30 @@ ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpo
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
                                     CheckpointCoordinator.on_pause_over, CheckpointCoordinator.on_checkpoint_timeout,
                                     CheckpointCoordinator._after_abort
+                                    CheckpointCoordinator.on_record_stored (the pause begins)
+                                    ../lifecycle/checkpoint_failure_manager.py: CheckpointFailureManager.failed
+                                    ../decisions/checkpointing.py: Tolerance.failed_in_a_row
 ABS-4  completion, abort            checkpoints.py: Checkpoints.acknowledge, Checkpoints.complete, Checkpoints.abort
                                     Checkpoints._awaiting
                                     ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.acknowledged (one that
                                     comes late, or of an older attempt)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_record_stored,
                                     CheckpointCoordinator._notify, CheckpointCoordinator.on_decline
+                                    input_task.py: InputTask.on_abort    source.py: SourceTask.on_abort
+                                    barrier_alignment.py: Alignment.remember, Alignment.skip_aborted
 ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py: InputTask.current_snapshot
                                     source.py: SourceTask.unkeyed_state    checkpoints.py: Checkpoints._record_of
                                     sink.py: TransactionalSink.describe
+                                    ../extensions/operator_work.py: OperatorWork.describe
+                                    ../extensions/event_time.py: InputEventTime.describe (watermarks)
                                     ../operators/windows.py, ../operators/timers.py
                                     ../decisions/snapshots/compatibility.py: refusal (a record that lacks a state)
                                     task.py: Task._on_load_failed (a handle that points to nothing)
 ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, Failover.fail_over
+                                    ../lifecycle/completed_checkpoint_store.py: CompletedCheckpointStore.to_restore
+                                    ../decisions/checkpointing.py: RestoreChoice.choose (the newest complete one)
                                     ../lifecycle/execution.py: Execution.start, Execution.deploy
+                                    ../decisions/fencing.py: Fencing (messages of former attempts)
                                     task.py: Task.restore    attempts.py: Attempts
                                     source.py: SourceTask.adopt (reads from the positions of the snapshot)
                                     sink.py: TransactionalSink.on_restored (fences former attempts)
@@ -40,7 +51,7 @@ ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-onc
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_all_running
                                     (at-most-once has no checkpoints)
                                     ../job/config.py: Config.check
-ABS-8  asynchronous snapshots       task.py: Task.persist_when_complete, Task.persist
+ABS-8  asynchronous snapshots       task.py: Task.persist_once_in_flight_known, Task.persist
                                     input_task.py: InputTask.current_snapshot    ../decisions/tasks.py: Copying
 ABS-11 two-phase commit             sink.py: TransactionalSink
 
@@ -62,7 +73,8 @@ Chandy and Lamport's general algorithm, on any graph, is chandy_lamport.py; noth
 
 A machine takes one event and returns effects.  A driver (`driver.runner`, `driver.coordination`) carries them out.  It
 owes the machines this: channels are first in, first out and bounded; elements of a blocked channel wait in its queue
-and come before later ones; a message reaches only the attempt that it names (`driver.control`); what an effect orders
+and come before later ones; a sink's requests reach the store in order, and one that it has not answered may have been
+carried out; a message reaches only the attempt that it names (`driver.control`); what an effect orders
 behind something durable happens behind it.
 
 `parts` are the decisions that a planted defect may replace.  What the correct engine decides stands in `decisions`, and

@@ -160,7 +160,8 @@ class TakeSnapshot(msgspec.Struct, frozen=True):
 
 
 class SendCancelBarrier(msgspec.Struct, frozen=True):
-    """Send a cancel barrier on.  With `declines` also decline the checkpoint: the coordinator does not know yet."""
+    """Send a cancel barrier on.  With `declines` also decline the checkpoint: the coordinator's abort is not what came,
+    so it may not know."""
 
     checkpoint: CheckpointId
     declines: bool
@@ -235,9 +236,10 @@ class Alignment(Part):
         return Flowing(state.checkpoint, rest), [TakeSnapshot(state.checkpoint), UnblockChannels(state.arrived)]
 
     def newer_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        """A channel is past the current barrier without having delivered it: the current checkpoint cannot complete."""
+        """A channel is past the current barrier without having delivered it: the current checkpoint cannot complete.  A
+        newer cancel barrier says the same of its channel."""
         state = expect(state, Aligning)
-        flowing, actions = self.abort_alignment(state, signal, inputs)
+        flowing, actions = self.cancel_alignment(state, signal, inputs)
         then, more = self.step(flowing, signal, inputs)
         return then, actions + more
 
@@ -253,7 +255,7 @@ class Alignment(Part):
             UnblockChannels(state.arrived),
         ]
 
-    def abort_alignment(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+    def cancel_alignment(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         state = expect(state, Aligning)
         known = isinstance(signal, AbortCame)
         flowing = Flowing(state.checkpoint, _after(state.aborted, state.checkpoint))
@@ -261,10 +263,6 @@ class Alignment(Part):
 
     def pass_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         return self._past(state, signal.checkpoint), [SendCancelBarrier(signal.checkpoint, declines=True)]
-
-    def newer_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        """A cancel barrier says of its channel what a newer barrier says."""
-        return self.newer_barrier(state, signal, inputs)
 
     def remember(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """The checkpoint was aborted before its barrier came: the barrier, or a cancel barrier, is still to come."""
@@ -275,7 +273,7 @@ class Alignment(Part):
         if isinstance(state, Counting):
             return self._without(state, signal.checkpoint), self.skip(signal.checkpoint)
         if isinstance(state, Aligning):
-            flowing, actions = self.abort_alignment(state, signal, inputs)
+            flowing, actions = self.cancel_alignment(state, signal, inputs)
             return self._past(flowing, signal.checkpoint), actions + self.skip(signal.checkpoint)
         return self._past(state, signal.checkpoint), self.skip(signal.checkpoint)
 
@@ -315,7 +313,7 @@ class Alignment(Part):
                 actions.append(TakeSnapshot(checkpoint))
         return after, actions
 
-    def abort_counted(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+    def cancel_counted(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """Cancel one checkpoint, and go on counting for older ones."""
         state = expect(state, Counting)
         known = isinstance(signal, AbortCame)
@@ -370,21 +368,21 @@ TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list
     (Aligning, OvertakingCame, Relation.obsolete): Alignment.ignore,
     (Aligning, WaitedEnough, Relation.current): Alignment.go_unaligned,
     (Aligning, WaitedEnough, Relation.obsolete): Alignment.ignore,
-    (Aligning, CancelCame, Relation.current): Alignment.abort_alignment,
-    (Aligning, CancelCame, Relation.new): Alignment.newer_cancel,
+    (Aligning, CancelCame, Relation.current): Alignment.cancel_alignment,
+    (Aligning, CancelCame, Relation.new): Alignment.newer_barrier,
     (Aligning, CancelCame, Relation.aborted): Alignment.skip_aborted,
     (Aligning, CancelCame, Relation.obsolete): Alignment.ignore,
-    (Aligning, AbortCame, Relation.current): Alignment.abort_alignment,
+    (Aligning, AbortCame, Relation.current): Alignment.cancel_alignment,
     (Aligning, AbortCame, Relation.new): Alignment.remember,
     (Aligning, AbortCame, Relation.aborted): Alignment.ignore,
     (Aligning, AbortCame, Relation.obsolete): Alignment.ignore,
     (Counting, BarrierCame, Relation.new): Alignment.count,
     (Counting, BarrierCame, Relation.aborted): Alignment.skip_aborted,
     (Counting, BarrierCame, Relation.obsolete): Alignment.ignore,
-    (Counting, CancelCame, Relation.new): Alignment.abort_counted,
+    (Counting, CancelCame, Relation.new): Alignment.cancel_counted,
     (Counting, CancelCame, Relation.aborted): Alignment.skip_aborted,
     (Counting, CancelCame, Relation.obsolete): Alignment.ignore,
-    (Counting, AbortCame, Relation.new): Alignment.abort_counted,
+    (Counting, AbortCame, Relation.new): Alignment.cancel_counted,
     (Counting, AbortCame, Relation.aborted): Alignment.ignore,
     (Counting, AbortCame, Relation.obsolete): Alignment.ignore,
     (Flowing, TriggerCame, Relation.new): Alignment.triggered,
@@ -399,6 +397,7 @@ TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list
 }
 """(state, signal, relation of the signal's checkpoint to the state) → move.
 
-The end of a channel has no relation.  The coordinator never
+A defect replaces `step`, or a decision that the moves ask (`relation`, `is_obsolete`, `skip`).  It cannot override a move:
+the table holds the moves of this class.  The end of a channel has no relation.  The coordinator never
 triggers a task amid an alignment: a channel that the task waits for has not ended.
 """

@@ -62,8 +62,7 @@ RecorderEffect = SendMarker | Contribute
 
 
 class TakesPart(Protocol):
-    """The base of the recorders of every method: the events that the world which carries their messages passes to
-    them."""
+    """What a world that carries messages calls on the recorder of a process, whatever its method."""
 
     def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[RecorderEffect]:
         """Start a snapshot here; `clock_us` is what its own clock says, for a method by clocks."""
@@ -102,7 +101,8 @@ class FirstMarker:
 
 
 class LastMarker:
-    """As aligned barriers do: when every input has delivered its marker, so that no channel has a state.
+    """As aligned barriers do: when every input has delivered its marker, so that no channel has a state, except at the
+    process that began the snapshot: it has recorded before its inputs delivered theirs.
 
     On a cycle that may never happen: a process that has another input as well waits for its own marker.
     """

@@ -56,8 +56,8 @@ class Life(Protocol):
 class DurableRecord(Protocol):
     """The job's record, which is durable before what it says is acted on (ABS-6)."""
 
-    def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Trigger the checkpoint once its id is durable."""
+    def save_then_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Save the ids that are given, and trigger the checkpoint once they are durable."""
         ...
 
     def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:
@@ -124,10 +124,10 @@ class CheckpointCoordinator:
         life: Life,
         records: DurableRecord,
         fail_over: Callable[[AnyCause], list[Effect]],
-        resume_waiting: Callable[[], list[Effect]],
+        go_on_after_storing: Callable[[], list[Effect]],
         put_off: Callable[[CheckpointId], None] | None,
     ) -> None:
-        """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `resume_waiting`: no more waiting
+        """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `go_on_after_storing`: no more waiting
         for a record to be stored; a restart or the job's end may have waited.  `put_off`: takes over to trigger a
         checkpoint once the enumerators of the sources are ready for it (OPS-3); None: each checkpoint is triggered at
         once."""
@@ -145,7 +145,7 @@ class CheckpointCoordinator:
         self._life = life
         self._records = records
         self._fail_over = fail_over
-        self._resume_waiting = resume_waiting
+        self._go_on_after_storing = go_on_after_storing
         self._put_off = put_off
         self._paused = False
 
@@ -173,13 +173,13 @@ class CheckpointCoordinator:
         return Situation(
             stage=self._life.stage,
             is_ending=self._under_way.is_ending,
-            is_open=self.may_trigger_any,
+            is_open=self.may_trigger_before_final,
             latest=self._completed.latest,
             finished=self._ends.finished,
         )
 
     @property
-    def may_trigger_any(self) -> bool:
+    def may_trigger_before_final(self) -> bool:
         """Whether a checkpoint other than the final one may be triggered (FIN-7)."""
         return self._config.triggers_after_finish or not self._ends.some_input_has_ended
 
@@ -194,7 +194,7 @@ class CheckpointCoordinator:
         `format_name`: None for the job's own."""
         savepoint = command is not None
         pending = self._checkpoints.create(savepoint=savepoint, ending=ending, command=command, format_name=format_name)
-        return self._records.save_before_trigger(pending.checkpoint)
+        return self._records.save_then_trigger(pending.checkpoint)
 
     def trigger_checkpoint(self, checkpoint: CheckpointId) -> list[Effect]:
         """A checkpoint's id is durable: trigger it."""
@@ -226,7 +226,7 @@ class CheckpointCoordinator:
         if self._config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
-        return [*effects, *self._resume_waiting()]
+        return [*effects, *self._go_on_after_storing()]
 
     def _notify(self, complete: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
@@ -245,9 +245,11 @@ class CheckpointCoordinator:
     # -- a checkpoint is aborted (ABS-4) --------------------------------------------------
 
     def on_decline(self, message: Decline) -> list[Effect]:
+        """A task cannot take part.  A task that has finished since is not needed, as with an acknowledgement."""
         pending = self._under_way.pending.get(message.checkpoint)
-        cause = Declined(message.task, message.reason, message.subsumed)
-        return self._abort(pending, cause) if pending else []
+        if pending is None or message.task not in pending.expected:
+            return []
+        return self._abort(pending, Declined(message.task, message.reason, message.subsumed))
 
     def on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
         pending = self._under_way.pending.get(timeout.checkpoint)
@@ -257,7 +259,7 @@ class CheckpointCoordinator:
         """The record could not be stored: the checkpoint is aborted."""
         cause = NotStored(event.reason)
         pending, effects = self._checkpoints.abort_not_stored(event.checkpoint, cause)
-        return [*effects, *self._after_abort(pending, cause), *self._resume_waiting()]
+        return [*effects, *self._after_abort(pending, cause), *self._go_on_after_storing()]
 
     def _abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         return [*self._checkpoints.abort(pending, cause), *self._after_abort(pending, cause)]

@@ -176,8 +176,8 @@ class CompletedCheckpoints(Protocol):
 class Cleaner(Protocol):
     """It discards what no checkpoint needs; see `lifecycle.checkpoints_cleaner`."""
 
-    def may_be_left(self, handle: Handle) -> None:
-        """Nobody needs this snapshot of a task, which may be written or not, now or later."""
+    def discard_if_written(self, handle: Handle) -> None:
+        """Nobody needs this snapshot of a task: discard it if it is written, now or later."""
         ...
 
     def acknowledged(self, ack: Ack, taker: Pending | None) -> list[Effect]:
@@ -328,9 +328,9 @@ class Checkpoints:
         """
         if task not in self._parts.finishing.still_expected(pending.expected, task):
             handle = pending.excuse(task)
-            self._cleaner.may_be_left(handle if handle is not None else self._handle(pending, task))
+            self._cleaner.discard_if_written(handle if handle is not None else self._handle(pending, task))
         if not pending.triggered:
-            return []  # its id is not durable yet: `_trigger_tasks` will know of the task that finished
+            return []  # not triggered yet: its id is not durable, or enumerators put it off
         return [*self._trigger_tasks(pending), *self._store_if_all_acknowledged(pending)]
 
     # -- acknowledgements ----------------------------------------------------------

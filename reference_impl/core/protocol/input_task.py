@@ -195,7 +195,7 @@ class InputInFlightData(InFlightData, Protocol):
         ...
 
     def aborted(self, checkpoint: CheckpointId) -> None:
-        """The checkpoint was aborted here, or by the coordinator."""
+        """The task cancelled the checkpoint, or the coordinator aborted it."""
         ...
 
     def ended(self, channel: int) -> None:
@@ -395,7 +395,9 @@ class InputTask(Task):
                 case SendCancelBarrier(checkpoint, declines):
                     effects += self.broadcast(CancelBarrier(checkpoint))
                     if declines:
-                        effects.append(self.decline(checkpoint, "another barrier came in its place", subsumed=True))
+                        effects.append(
+                            self.decline(checkpoint, "a newer barrier, or a cancel barrier, came first", subsumed=True)
+                        )
         return effects
 
     def _snapshot_and_barrier(self, action: TakeSnapshot) -> list[Effect]:

@@ -145,7 +145,7 @@ class TransactionalSink:
         self.current: OpenTransaction | None = None
         self._gathered: list[Row] = []
         self._names = names
-        self._last_sealed = NO_CHECKPOINT
+        self._last_barrier = NO_CHECKPOINT
         self._phase: Phase = AwaitingFences()
         self._committer = committer
         self._passes_on = passes_on
@@ -192,7 +192,7 @@ class TransactionalSink:
         return [*effects, *self._committer.send(sealed, self.task)]
 
     def _seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
-        self._last_sealed = checkpoint
+        self._last_barrier = checkpoint
         if self.current is None or not self.task.parts.pre_committing.seals(self.current.rows):
             return []
         spec, name = self.task.spec, self.current.name
@@ -274,7 +274,7 @@ class TransactionalSink:
         end, finishing = self.task.end_input(), self.task.config.finishing
         if finishing == "commit-at-finish":
             before = len(self.sealed)
-            return [*end, *self._flush(), *self._seal(self._last_sealed), *self._commit(self.sealed[before:])]
+            return [*end, *self._flush(), *self._seal(self._last_barrier), *self._commit(self.sealed[before:])]
         if finishing == "discard-at-finish":
             self._gathered = []
             left_open, self.current = self.current, None
@@ -313,7 +313,8 @@ class TransactionalSink:
         return [self._ask(fence(writer, attempt)) for writer in writers]
 
     def _on_fenced(self, phase: AwaitingFences, writer: TaskId, answer: Done) -> list[Effect]:
-        """Of the unfinished transactions commit those of the restored snapshot, and abort the others; then open."""
+        """Commit the transactions of the restored snapshot, abort the unfinished ones that are not among them; then
+        open the inputs."""
         answers = (*phase.answers, (writer, answer))
         self._phase = AwaitingFences(answers)
         if any(isinstance(asked, Fence) for asked in self._requests.asked.values()):

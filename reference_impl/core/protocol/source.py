@@ -272,7 +272,8 @@ class SourceTask(Task):
     # -- checkpoints ---------------------------------------------------------------
 
     def on_trigger(self, message: Trigger) -> list[Effect]:
-        """Take the checkpoint here, unless it is over already."""
+        """Take the checkpoint here.  A trigger that comes before the start, or is not newer than the last one, changes
+        nothing; one of an aborted checkpoint is answered with a cancel barrier."""
         checkpoint = message.checkpoint
         if not self.has_started or checkpoint <= self._last_triggered:
             return []
@@ -319,7 +320,7 @@ class SourceTask(Task):
         state.positions = self.parts.source_cut.positions(state)
         if self._trimming is not None:
             self._trimming.cut(checkpoint, state.positions)
-        return self.persist_when_complete(checkpoint, without_keyed_state(state))
+        return self.persist_once_in_flight_known(checkpoint, without_keyed_state(state))
 
     def on_complete(self, message: Complete) -> list[Effect]:
         self.formats.complete(message.checkpoint)
@@ -328,6 +329,7 @@ class SourceTask(Task):
     def on_abort(self, message: Abort) -> list[Effect]:
         """Remember an abort that comes before its trigger.  The trigger then sends a cancel barrier, and takes no
         snapshot."""
+        self.formats.aborted(message.checkpoint)
         if message.checkpoint > self._last_triggered and message.checkpoint not in self._aborted:
             self._aborted = (*self._aborted, message.checkpoint)
         return []

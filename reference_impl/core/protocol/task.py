@@ -178,7 +178,7 @@ class InFlightData(Protocol):
         """Send the barrier on."""
         ...
 
-    def persist_when_complete(self, checkpoint: CheckpointId, snapshot: Snapshot, task: Task) -> list[Effect]:
+    def persist_once_in_flight_known(self, checkpoint: CheckpointId, snapshot: Snapshot, task: Task) -> list[Effect]:
         """Have a snapshot persisted, once its in-flight data is known."""
         ...
 
@@ -395,9 +395,9 @@ class Task(ABC):
         return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
 
     # -- snapshots -----------------------------------------------------------------
-    # `take_snapshot` marks the moment.  `persist_current_state` captures the state, `persist_when_complete` waits for
-    # in-flight data, and `persist` writes, and then acknowledges.  A source begins here with its barrier.  A task with
-    # inputs gets here by way of its work: `InputTask._snapshot_and_barrier`, then `Work.snapshot`.
+    # `take_snapshot` marks the moment.  `persist_current_state` captures the state, `persist_once_in_flight_known` waits
+    # for in-flight data, and `persist` writes, and then acknowledges.  A source begins here with its barrier.  A task
+    # with inputs gets here by way of its work: `InputTask._snapshot_and_barrier`, then `Work.snapshot`.
 
     def unkeyed_state(self) -> TaskState:
         """All its state but the working state by key of its operator."""
@@ -413,12 +413,12 @@ class Task(ABC):
 
     def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
         """Have the current state written, and acknowledge when it is durable (ABS-8)."""
-        return self.persist_when_complete(checkpoint, self.current_snapshot())
+        return self.persist_once_in_flight_known(checkpoint, self.current_snapshot())
 
-    def persist_when_complete(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
+    def persist_once_in_flight_known(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         """Have a snapshot persisted; one with in-flight data once that is known."""
         if self.in_flight is not None:
-            return self.in_flight.persist_when_complete(checkpoint, snapshot, self)
+            return self.in_flight.persist_once_in_flight_known(checkpoint, snapshot, self)
         return self.persist(checkpoint, snapshot)
 
     def _on_in_flight(self, event: Event) -> list[Effect]:

@@ -347,6 +347,12 @@ class NoSnapshots(Cause):
     """With its guarantee, at-most-once, the job takes no snapshots."""
 
 
+class FormatNeedsFiles(Cause):
+    """The job's snapshots are in the coordinator's memory, and this format has files."""
+
+    format: str
+
+
 class SomeInputEnded(Cause):
     """This job takes no snapshots any more once some input has ended."""
 
@@ -424,6 +430,7 @@ AnyCause = (
     | JobHasEnded
     | JobIsEnding
     | NoSnapshots
+    | FormatNeedsFiles
     | SomeInputEnded
     | NeededForRecovery
     | NotRetained
@@ -572,5 +579,6 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     JobHasEnded: lambda one: "the job has ended",
     JobIsEnding: lambda one: "the job is ending already",
     NoSnapshots: lambda one: "at-most-once takes no snapshots",
+    FormatNeedsFiles: lambda one: f"snapshots in the coordinator's memory have no files for the format {one.format}",
     SomeInputEnded: lambda one: "some input has ended, and this job takes no snapshots after that",
 }

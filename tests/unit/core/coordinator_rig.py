@@ -160,8 +160,10 @@ class CoordinatorRig:
     def store_answers(self, number: int, outcome: Done | NoAnswer) -> list[Effect]:
         return self.feed(Answered(number, outcome))
 
-    def command(self, kind: str, *, drain: bool = False, number: int = 9) -> list[Effect]:
-        return self.feed(Commanded(number, CommandKind(kind), drain))
+    def command(
+        self, kind: str, *, drain: bool = False, number: int = 9, format_name: str | None = None
+    ) -> list[Effect]:
+        return self.feed(Commanded(number, CommandKind(kind), drain, format_name))
 
     def delete(self, checkpoint: int, number: int = 9) -> list[Effect]:
         return self.feed(Commanded(number, CommandKind.DELETE, snapshot=CheckpointId(checkpoint)))

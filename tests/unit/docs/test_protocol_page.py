@@ -72,7 +72,7 @@ def test_the_transitions_that_the_simulated_engine_counts_have_the_names_of_the_
 
 
 def test_a_table_that_differs_from_the_code_is_renewed() -> None:
-    stale = TEXT.replace("| `newer_cancel` |", "| `ignore` |")
+    stale = TEXT.replace("| `cancel_alignment` |", "| `ignore` |")
     assert stale != TEXT
     assert renewed(stale) == TEXT
 

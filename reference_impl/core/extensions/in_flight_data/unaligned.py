@@ -122,7 +122,7 @@ class Unaligned:
         if missing or overtaken:
             self.elements.begin(checkpoint, missing, overtaken)
 
-    def persist_when_complete(self, checkpoint: CheckpointId, snapshot: Snapshot, task: Task) -> list[Effect]:
+    def persist_once_in_flight_known(self, checkpoint: CheckpointId, snapshot: Snapshot, task: Task) -> list[Effect]:
         if self.elements.hold(checkpoint, snapshot):
             return self.write_complete(task)
         return task.persist(checkpoint, snapshot)

@@ -60,7 +60,7 @@ class Requests:
     ) -> list[Effect]:
         """Have a snapshot written when these requests are settled; now, if there are none."""
         if not numbers:
-            return task.persist_when_complete(checkpoint, snapshot)
+            return task.persist_once_in_flight_known(checkpoint, snapshot)
         self._unwritten.append((numbers, checkpoint, snapshot))
         return []
 
@@ -70,7 +70,7 @@ class Requests:
         for numbers, checkpoint, snapshot in self._unwritten:
             numbers.discard(number)
             if not numbers:
-                effects.extend(task.persist_when_complete(checkpoint, snapshot))
+                effects.extend(task.persist_once_in_flight_known(checkpoint, snapshot))
         self._unwritten = [waiting for waiting in self._unwritten if waiting[0]]
         return effects
 

@@ -253,6 +253,19 @@ def test_the_last_acknowledgement_may_be_an_end() -> None:
     assert snapshot.checkpoint == 2
 
 
+def test_a_finished_task_that_declines_changes_nothing() -> None:
+    job = CoordinatorRig(graph=one_each(), tolerated_failures=0).up()
+    job.trigger()
+    job.ack(1, "source-0", ended=True)
+    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
+    job.stored(1)
+    job.trigger()
+    job.finished("source-0")
+    assert job.decline(2, "source-0") == []
+    (snapshot,) = stored(job.ack(2, "source-1", "op-0", "op-1", "sink-0"))
+    assert snapshot.finished == ("source-0",)
+
+
 def test_what_a_finished_task_still_acknowledges_is_discarded() -> None:
     job = CoordinatorRig(graph=graph()).up()
     job.trigger()

@@ -160,14 +160,14 @@ def test_an_aligned_snapshot_is_written_at_once(task: Task) -> None:
     unaligned = way()
     unaligned.on_barrier(Barrier(ONE, None), 0, task)
     unaligned.snapshot_taken(ONE, ())
-    assert unaligned.persist_when_complete(ONE, own_state(), task) == [Told("written", (ONE,))]
+    assert unaligned.persist_once_in_flight_known(ONE, own_state(), task) == [Told("written", (ONE,))]
 
 
 def test_a_snapshot_waits_for_the_barriers_of_the_other_channels_and_holds_what_comes_before(task: Task) -> None:
     unaligned = way()
     unaligned.on_barrier(Barrier(ONE, None), 0, task)
     unaligned.snapshot_taken(ONE, (1,))
-    assert unaligned.persist_when_complete(ONE, own_state(), task) == []
+    assert unaligned.persist_once_in_flight_known(ONE, own_state(), task) == []
     unaligned.elements.took(1, A)
     assert unaligned.step(BarrierOvertook(1, at_once(), (B,)), task)[-1] == Told("written", (ONE,))
     assert [(number, state.queued) for number, state in task.written] == [
@@ -179,7 +179,7 @@ def test_a_snapshot_waits_for_the_barriers_of_the_other_channels_and_holds_what_
 def test_a_barrier_that_comes_in_its_turn_completes_it_too(task: Task) -> None:
     unaligned = way()
     unaligned.snapshot_taken(ONE, (1,))
-    unaligned.persist_when_complete(ONE, own_state(), task)
+    unaligned.persist_once_in_flight_known(ONE, own_state(), task)
     assert unaligned.on_barrier(Barrier(ONE, None), 1, task)[-1] == Told("written", (ONE,))
 
 
@@ -187,7 +187,7 @@ def test_a_snapshot_whose_barriers_overtake_in_the_outputs_waits_for_what_they_o
     unaligned = way()
     unaligned.on_barrier(at_once(), 0, task)
     unaligned.snapshot_taken(ONE, ())
-    assert unaligned.persist_when_complete(ONE, own_state(), task) == []
+    assert unaligned.persist_once_in_flight_known(ONE, own_state(), task) == []
     assert unaligned.step(OutputsOvertaken(ONE, {1: (C,)}), task) == [Told("written", (ONE,))]
     ((_, state),) = task.written
     assert state.unsent == {1: [(3, 30, 0, 0, 3, 0)]}
@@ -197,7 +197,7 @@ def test_the_end_of_the_last_channel_completes_it_too_and_an_aborted_one_is_neve
     unaligned = way()
     for checkpoint in (ONE, TWO):
         unaligned.snapshot_taken(checkpoint, (1,))
-        unaligned.persist_when_complete(checkpoint, own_state(), task)
+        unaligned.persist_once_in_flight_known(checkpoint, own_state(), task)
     unaligned.aborted(ONE)
     unaligned.ended(1)
     assert unaligned.write_complete(task) == [Told("written", (TWO,))]
@@ -217,7 +217,7 @@ def test_a_snapshot_that_refers_to_a_log_waits_until_that_is_durable(task: Task)
     assert unaligned.keeps_logs
     assert unaligned.step(Came(0, A), task) == [AppendToLog("log", 0, A)]
     unaligned.snapshot_taken(ONE, (0,))
-    unaligned.persist_when_complete(ONE, own_state(), task)
+    unaligned.persist_once_in_flight_known(ONE, own_state(), task)
     assert unaligned.step(BarrierOvertook(0, at_once(), (A,)), task)[1:] == [Sync(1)]
     assert unaligned.step(Synced(1), task) == [Told("written", (ONE,))]
     ((_, state),) = task.written

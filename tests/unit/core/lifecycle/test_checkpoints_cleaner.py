@@ -76,16 +76,16 @@ def leftovers(*left: Handle, with_files: bool = False) -> list[Discard]:
 def test_what_may_be_left_is_discarded_after_each_checkpoint_since_a_task_may_write_late() -> None:
     job = Job()
     assert job.cleaner.discard_leftovers() == []
-    job.cleaner.may_be_left(A)
-    job.cleaner.may_be_left(B)
-    job.cleaner.may_be_left(A)
+    job.cleaner.discard_if_written(A)
+    job.cleaner.discard_if_written(B)
+    job.cleaner.discard_if_written(A)
     for _ in range(2):
         assert job.cleaner.discard_leftovers() == leftovers(A, B)
 
 
 def test_leftovers_go_with_their_files_once_checkpoints_have_some() -> None:
     job = Job()
-    job.cleaner.may_be_left(A)
+    job.cleaner.discard_if_written(A)
     job.files.base_of("incremental")
     assert job.cleaner.discard_leftovers() == leftovers(A, with_files=True)
 
@@ -100,7 +100,7 @@ def test_what_a_pending_checkpoint_took_stays_and_is_no_leftover() -> None:
 # -- aborted ----------------------------------------------------------------------------
 
 
-def test_of_a_checkpoint_that_is_aborted_the_acknowledged_goes_at_once_and_the_missing_may_be_left() -> None:
+def test_of_a_checkpoint_that_is_aborted_the_acknowledged_goes_at_once_and_the_missing_discard_if_written() -> None:
     job = Job()
     assert job.aborted(pending(1, A), B) == [Discard((A,))]
     assert job.cleaner.discard_leftovers() == leftovers(B)
@@ -252,14 +252,14 @@ def test_a_coordinator_that_takes_over_sweeps_once_all_is_listed() -> None:
 
 def test_a_job_that_has_ended_leaves_neither_leftovers_nor_logs_of_an_attempt() -> None:
     job = Job(complete_snapshot(1, logs=("l1",)), **KEEPS_LOGS)
-    job.cleaner.may_be_left(A)
+    job.cleaner.discard_if_written(A)
     assert job.cleaner.job_over() == [*leftovers(A), ClearLogs(("l1",), ())]
 
 
 def test_what_a_former_coordinator_left_is_swept_when_the_job_ends() -> None:
     job = Job(complete_snapshot(1))
     job.cleaner.take_over()
-    job.cleaner.may_be_left(A)
+    job.cleaner.discard_if_written(A)
     assert job.cleaner.job_over() == [*leftovers(A), Sweep(handles(1))]
 
 
@@ -267,5 +267,5 @@ def test_nothing_is_swept_nor_any_log_deleted_if_a_record_could_not_be_read() ->
     job = Job(**KEEPS_LOGS)
     job.completed.take_over((complete_snapshot(1),), knows_all=False)
     job.cleaner.take_over()
-    job.cleaner.may_be_left(A)
+    job.cleaner.discard_if_written(A)
     assert job.cleaner.job_over() == leftovers(A)

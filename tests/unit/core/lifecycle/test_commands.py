@@ -64,6 +64,16 @@ def test_a_savepoint_that_is_aborted_is_answered_with_the_reason(kind: str) -> N
     assert answer(job.decline(1)) == (9, None, "op-0 declined: no room")
 
 
+@pytest.mark.parametrize("kind", ["savepoint", "stop-with-savepoint"])
+def test_a_savepoint_with_files_is_refused_where_snapshots_are_in_memory(kind: str) -> None:
+    """The state by key would be in files that nobody writes."""
+    job = CoordinatorRig(snapshots_in_memory=True).up()
+    refused = job.command(kind, format_name="native")
+    assert answer(refused) == (9, None, "snapshots in the coordinator's memory have no files for the format native")
+    assert len(refused) == 1
+    assert [type(effect) for effect in job.command(kind, format_name="canonical")] == [SaveJob]
+
+
 def test_a_savepoint_whose_record_cannot_be_stored_is_answered() -> None:
     job = CoordinatorRig().up()
     job.command("savepoint")

@@ -83,7 +83,7 @@ def test_a_record_says_how_far_was_counted_and_each_version_has_the_next_number(
 def test_what_waits_for_a_version_follows_once_and_in_any_order() -> None:
     job = Job()
     job.records.save(Close(1))
-    job.records.save_before_trigger(CheckpointId(4))
+    job.records.save_then_trigger(CheckpointId(4))
     assert job.records.saved(2) == TriggerCheckpoint(CheckpointId(4))
     assert job.records.saved(1) == Close(1)
     assert job.records.saved(1) is None, "a repeated answer starts nothing twice"

@@ -65,7 +65,7 @@ class Job:
             life=life_at(stage or Working()),
             records=job,
             fail_over=lambda cause: [Told("fail over", (cause,))],
-            resume_waiting=lambda: [GONE_ON],
+            go_on_after_storing=lambda: [GONE_ON],
             put_off=put_off,
         )
 
@@ -102,7 +102,7 @@ class Job:
     def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         return [CLEANED]
 
-    def save_before_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
+    def save_then_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
         return [Told("saved", (checkpoint,))]
 
     def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:
@@ -157,7 +157,7 @@ def test_none_is_created_beside_as_many_as_may_be_or_while_the_job_is_ending() -
 def test_once_some_input_has_ended_it_depends_on_the_setting(goes_on: bool, effects: list[Effect]) -> None:
     job = Job(checkpoints_after_finish=goes_on)
     job.ends.end_input(SOURCE)
-    assert job.machine.may_trigger_any is goes_on
+    assert job.machine.may_trigger_before_final is goes_on
     assert job.interval_over() == effects
 
 

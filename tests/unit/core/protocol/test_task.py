@@ -124,7 +124,7 @@ def test_a_cancel_barrier_is_handed_on_and_reported() -> None:
     assert take(task, cancelled(1), 0) == [
         Send(0, cancelled(1)),
         Send(1, cancelled(1)),
-        decline("op-0", 1, "another barrier came in its place", subsumed=True),
+        decline("op-0", 1, "a newer barrier, or a cancel barrier, came first", subsumed=True),
         Unblock(1),
     ]
 
