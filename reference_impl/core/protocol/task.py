@@ -395,9 +395,9 @@ class Task(ABC):
         return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
 
     # -- snapshots -----------------------------------------------------------------
-    # `take_snapshot` marks the moment.  `persist_current_state` captures the state, `persist_once_in_flight_known` waits
-    # for in-flight data, and `persist` writes, and then acknowledges.  A source begins here with its barrier.  A task
-    # with inputs gets here by way of its work: `InputTask._snapshot_and_barrier`, then `Work.snapshot`.
+    # `take_snapshot` marks the moment.  `persist_current_state` captures the state.  `persist_once_in_flight_known`
+    # waits for in-flight data, and `persist` writes, and then acknowledges.  A source begins here with its barrier.  A
+    # task with inputs gets here by way of its work: `InputTask._snapshot_and_barrier`, then `Work.snapshot`.
 
     def unkeyed_state(self) -> TaskState:
         """All its state but the working state by key of its operator."""
