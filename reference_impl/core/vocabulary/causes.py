@@ -239,7 +239,7 @@ class OperatorsAdded(Incompatible):
 class OperatorsRemoved(Incompatible):
     """The job does not have them any more, and its user does not allow that their states are dropped."""
 
-    uids: tuple[str, ...] = ()
+    uids: tuple[str, ...]
     """under which the snapshot holds their states"""
 
 
@@ -493,8 +493,8 @@ def _finished_behind_unfinished(cause: FinishedBehindUnfinished) -> str:
 
 
 def _operators_removed(cause: OperatorsRemoved) -> str:
-    uids = cause.uids or cause.operators
-    held = [name if name == uid else f"{name} (uid {uid})" for name, uid in zip(cause.operators, uids, strict=True)]
+    named = zip(cause.operators, cause.uids, strict=True)
+    held = [name if name == uid else f"{name} (uid {uid})" for name, uid in named]
     return (
         f"{_holds(cause)} state of {', '.join(held)}, which the job no longer has: it is dropped only with"
         " allow_non_restored_state"
