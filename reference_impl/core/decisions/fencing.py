@@ -14,7 +14,7 @@ from .part import Part
 
 
 class Fencing(Part):
-    """Whether a message is for a living attempt of its receiver."""
+    """Which attempt a message is for; the driver finds out whether that attempt lives."""
 
     def addressed(self, message: ToTask, job: int, newest: AttemptId | None) -> AttemptId | None:
         """The attempt that a message is for, while `job` runs; None if it is of another job.  `newest` is the newest

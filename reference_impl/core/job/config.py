@@ -43,7 +43,8 @@ BACKENDS = ("heap", "lsm")
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's settings for a job.  `check` refuses what would weaken a promise."""
+    """The engine's settings for a job.  `check` refuses what would weaken a promise unsaid; `finishing` and
+    `savepoints` have values that are known to weaken one."""
 
     guarantee: str = "exactly-once"
     sink: str = "transactional"

@@ -9,11 +9,15 @@ ABS-1  trigger, position, barrier   checkpoint_coordinator.py: CheckpointCoordin
                                     CheckpointCoordinator.trigger_checkpoint
                                     checkpoints.py: Checkpoints._trigger_tasks
                                     source.py: SourceTask.on_trigger, SourceTask._snapshot_and_barrier
+                                    source.py: SourceTask.persist_current_state
                                     ../decisions/tasks.py: SourceCut.steps (position first)
 ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
-                                    input_task.py: InputTask._on_barrier, InputTask._snapshot_and_barrier
+                                    input_task.py: InputTask._on_barrier, InputTask.signal,
+                                    InputTask._snapshot_and_barrier
+                                    ../../driver/queues.py: first_to_arrive (what waited comes first)
                                     ../extensions/operator_work.py: OperatorWork.snapshot (rows held back)
-ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.create, Checkpoints.trigger
+ABS-3  several checkpoints          ../job/config.py: Config (the number, the times, the tolerated failures)
+                                    checkpoints.py: Checkpoints.is_full, Checkpoints.create, Checkpoints.trigger
                                     (the timeout begins)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
                                     CheckpointCoordinator.on_pause_over, CheckpointCoordinator.on_checkpoint_timeout,
@@ -23,6 +27,9 @@ ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpo
                                     ../decisions/checkpointing.py: Tolerance.failed_in_a_row
 ABS-4  completion, abort            checkpoints.py: Checkpoints.acknowledge, Checkpoints.complete, Checkpoints.abort
                                     Checkpoints._awaiting
+                                    ../decisions/checkpointing.py: Triggering.plan (which tasks must acknowledge)
+                                    task.py: Task.decline, Task._on_persist_failed
+                                    ../lifecycle/coordinator.py: Coordinator._on_received (of older attempts)
                                     ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.acknowledged (one that
                                     comes late, or of an older attempt)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_record_stored,
@@ -34,6 +41,7 @@ ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py
                                     sink.py: TransactionalSink.describe
                                     ../extensions/operator_work.py: OperatorWork.describe
                                     ../extensions/event_time.py: InputEventTime.describe (watermarks)
+                                    ../extensions/event_time.py: SourceEventTime.describe
                                     ../operators/windows.py, ../operators/timers.py
                                     ../decisions/snapshots/compatibility.py: refusal (a record that lacks a state)
                                     task.py: Task._on_load_failed (a handle that points to nothing)
@@ -41,7 +49,10 @@ ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, 
                                     ../lifecycle/completed_checkpoint_store.py: CompletedCheckpointStore.to_restore
                                     ../decisions/checkpointing.py: RestoreChoice.choose (the newest complete one)
                                     ../lifecycle/execution.py: Execution.start, Execution.deploy
-                                    ../decisions/fencing.py: Fencing (messages of former attempts)
+                                    ../lifecycle/deployment.py: Deployment.orders (which task restores which state)
+                                    ../lifecycle/cancellation.py: Cancellation.end_attempt
+                                    ../decisions/fencing.py: Fencing.addressed (nothing of a former job)
+                                    ../../driver/control.py: reach_task (nothing of a former attempt)
                                     task.py: Task.restore    attempts.py: Attempts
                                     source.py: SourceTask.adopt (reads from the positions of the snapshot)
                                     sink.py: TransactionalSink.on_restored (fences former attempts)
@@ -50,18 +61,22 @@ ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-onc
                                     position before it sends, and does not rewind)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_all_running
                                     (at-most-once has no checkpoints)
+                                    ../job/config.py: Config.blocking, Config.takes_checkpoints
                                     ../job/config.py: Config.check
 ABS-8  asynchronous snapshots       task.py: Task.persist_once_in_flight_known, Task.persist
-                                    input_task.py: InputTask.current_snapshot    ../decisions/tasks.py: Copying
+                                    input_task.py: InputTask.current_snapshot    ../decisions/tasks.py: Copying.copy
+                                    ../backends/heap.py: HeapView    ../backends/lsm.py: LsmView (files never change)
 ABS-11 two-phase commit             sink.py: TransactionalSink
 
 One checkpoint, from its trigger to the commit ("driver": an effect is carried out, and its answer comes as an event):
 
 trigger         CheckpointCoordinator.on_interval_over, create_checkpoint; driver: its id is durable;
                 trigger_checkpoint, Checkpoints.trigger; driver: a message to each source
-source          SourceTask.on_trigger, _snapshot_and_barrier, Task.take_snapshot, Task.persist, Task.barrier
+source          SourceTask.on_trigger, _snapshot_and_barrier, Task.take_snapshot, SourceTask.persist_current_state,
+                Task.persist, Task.barrier
 alignment       InputTask._on_barrier, signal, Alignment.step, TABLE, Alignment.first_barrier, Alignment.next_barrier
-snapshot        InputTask._snapshot_and_barrier, then as at a source; in a sink TransactionalSink.snapshot before it
+snapshot        InputTask._snapshot_and_barrier, OperatorWork.snapshot, then as at a source; in a sink
+                TransactionalSink.snapshot, which waits for the store, in place of Task.take_snapshot
 acknowledgement Task.persist; driver: the snapshot is durable, a message to the coordinator;
                 CheckpointCoordinator.on_ack, Checkpoints.acknowledge; with the last one Checkpoints._store_record
 completion      driver: the record is durable; CheckpointCoordinator.on_record_stored, Checkpoints.complete
@@ -79,6 +94,6 @@ behind something durable happens behind it.
 
 `parts` are the decisions that a planted defect may replace.  What the correct engine decides stands in `decisions`, and
 in a comment where the decision is asked for.  Some branches, such as a step that is put off, are taken only with a
-defect.  What the papers do not have (unaligned checkpoints, regions, finished tasks, savepoints and their life) stands
-in `extensions` and `lifecycle`.
+defect.  What the papers do not have, or leave open (unaligned checkpoints, the restart of a part, finished tasks,
+savepoints and their life), stands in `extensions` and `lifecycle`.
 """

@@ -46,7 +46,7 @@ class Flowing(msgspec.Struct, frozen=True):
     """No checkpoint is being aligned."""
 
     last: CheckpointId
-    """it was begun or cancelled here, and so were all before it"""
+    """the newest that was begun or cancelled here: late signals of it, and of those before it, change nothing"""
     aborted: tuple[CheckpointId, ...] = ()
     """by the coordinator, before their barriers came; their cancel barriers are still to be sent"""
 

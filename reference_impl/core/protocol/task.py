@@ -2,9 +2,9 @@
 
 This file holds what all tasks share; `source` and `input_task` are the two kinds of tasks.
 A task is deployed, restores its state, opens its inputs, and runs.  At a checkpoint it takes
-a snapshot, sends the barrier on, and acknowledges when the snapshot is durable (Carbone et
-al., "Lightweight Asynchronous Snapshots for Distributed Dataflows", 2015, algorithm 1).  It
-finishes when the coordinator notifies it that a complete checkpoint covers all its work.  So
+a snapshot and sends the barrier on (Carbone et al., "Lightweight Asynchronous Snapshots for
+Distributed Dataflows", 2015, algorithm 1), and acknowledges when the snapshot is durable, as
+in Flink.  It finishes when the coordinator notifies it that a complete checkpoint covers all its work.  So
 the end of its data and its own end are two things (FIN-3), and that checkpoint lies between
 them.
 
