@@ -57,13 +57,17 @@ class Faults:
         self._stopped: list[tuple[int, o.Stopped]] = []
         self._died: list[tuple[int, o.Died]] = []
         """each with its stamp"""
+        self._fired: dict[int, int] = {}
+        """by fault: when it fired first"""
         self._outages: list[tuple[int, int | None, int]] = []
         """(from, until, fault)"""
         self._expired: dict[str, int] = {}
         """by transaction that the store expired: the fault that caused it"""
         for one in placed:
             entry = one.event
-            if isinstance(entry, o.FaultHealed):
+            if isinstance(entry, o.FaultFired):
+                self._fired.setdefault(entry.fault, one.stamp)
+            elif isinstance(entry, o.FaultHealed):
                 self._healed.setdefault(entry.fault, []).append(one.stamp)
             elif isinstance(entry, o.Breaks):
                 self._breaks.append((one.stamp, entry))
@@ -112,6 +116,17 @@ class Faults:
             if died.process == process and at - 5 * LATER_US <= stamp <= at + LATER_US:
                 return died
         return None
+
+    def death_of(self, source: Source) -> o.Died | None:
+        """The death of a process, however late the harness has noticed it: one that waits for Toxiproxy notices
+        nothing."""
+        ends = (died for _, died in self._died if Source(died.process, died.incarnation) == source)
+        return next(ends, None)
+
+    def killed(self, source: Source, at: int) -> bool:
+        """Whether a fault that had fired by then ended the process."""
+        died = self.death_of(source)
+        return died is not None and died.fault is not None and self._fired.get(died.fault, at + 1) <= at
 
     def ending(self, process: str, at: int) -> int | None:
         """The fault that killed a process near the time `at`."""
@@ -228,10 +243,16 @@ class _Judge:
     def _better_known(self, at: int, entry: o.TaskFailed) -> o.TaskFailed:
         """The failure.  If the process has died, the harness knows more about it than the coordinator."""
         if isinstance(cause_of(entry), ProcessGone):
-            died = self._faults.death(self._process_of.get(entry.task, ""), at)
+            died = self._death_behind(entry, at)
             if died is not None:
                 return msgspec.structs.replace(entry, reason=died.reason, cause=died.cause or Killed())
         return entry
+
+    def _death_behind(self, entry: o.TaskFailed, at: int) -> o.Died | None:
+        """The death of the process in which a task ran."""
+        run = self._of.get((entry.task, entry.attempt))
+        died = self._faults.death_of(self._sources[run.source]) if run is not None else None
+        return died or self._faults.death(self._process_of.get(entry.task, ""), at)
 
     def _follows(self, at: int, entry: o.TaskFailed) -> bool:
         """Whether a failure is only the effect of another task's failure on a connection.
@@ -248,6 +269,8 @@ class _Judge:
             return False
         if run.how is o.RunEnd.FAILED and run.ended > at and self._broken_by(cause.sender, entry.task, at) is not None:
             return False
+        if run.how is o.RunEnd.KILLED and self._faults.killed(self._sources[run.source], at):
+            return True
         return run.ended <= at + (0 if run.how is o.RunEnd.CANCELLED else LATER_US)
 
     def _explained_by(self, at: int, entry: o.TaskFailed) -> int | None:
@@ -261,7 +284,8 @@ class _Judge:
             self.starved = self.starved or fault is None
             return fault
         if isinstance(cause, ProcessGone):
-            return faults.ending(self._process_of.get(entry.task, ""), at)
+            died = self._death_behind(entry, at)
+            return died.fault if died is not None else None
         if isinstance(cause, StoreRefused):
             expired = faults.giving_up(cause.transaction)
             if expired is not None:

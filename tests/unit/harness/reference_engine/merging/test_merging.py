@@ -195,6 +195,29 @@ def test_an_attempt_that_was_sent_to_a_dead_process_failed_of_its_killer(
     assert failures(script.history()) == [("b-0", 1, 5), ("a-0", 2, fault)]
 
 
+def test_a_death_that_the_harness_notices_late_explains_what_others_noticed_before(script: Script) -> None:
+    """The harness notices nothing while it waits for a server."""
+    script.attempt(1, "map-0", "b-0")
+    script.harness.saw(o.FaultFired(KILL, "running", "a snapshot was torn", 1))
+    script.later()
+    script.fails("map-0", "its process is gone", 1, by="coordinator")
+    script.fails("b-0", BROKE)
+    script.later(30_000_000)
+    script.dies("map-0")
+
+    assert failures(script.history()) == [("map-0", 1, KILL)]
+
+
+def test_a_fault_that_fires_later_explains_no_break(script: Script) -> None:
+    script.attempt(1, "map-0", "b-0")
+    script.fails("b-0", BROKE)
+    script.later(30_000_000)
+    script.harness.saw(o.FaultFired(KILL, "running", "a snapshot was torn", 1))
+    script.dies("map-0")
+
+    assert ("b-0", 1, None) in failures(script.history())
+
+
 def test_a_coordinator_that_dies_is_down_once_and_answers_what_was_asked(script: Script) -> None:
     coordinator = script.process("coordinator")
     script.harness.saw(o.CommandIssued(0, CommandKind.SAVEPOINT, False))
