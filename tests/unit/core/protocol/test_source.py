@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cutproof.reference_impl.core.protocol.source import SourceTask
@@ -20,7 +21,8 @@ from cutproof.reference_impl.core.vocabulary.effects import (
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.events import LoadFailed, Poll, PositionsLoaded, SnapshotLoaded, TimerFired
-from cutproof.reference_impl.core.vocabulary.ids import Handle
+from cutproof.reference_impl.core.vocabulary.formats import Format
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import IdleTimeout, RetryEndReport
 from unit.core.machines import (
@@ -163,6 +165,15 @@ def test_an_abort_of_another_checkpoint_is_no_obstacle() -> None:
     assert deliver(task, trigger(2)) == [Send(0, cancelled(2))]
     assert deliver(task, abort(2)) == []
     assert sent(deliver(task, trigger(3))) == [(0, barrier(3))]
+
+
+def test_the_format_of_an_aborted_checkpoint_is_forgotten() -> None:
+    task, first = up(source(3)), CheckpointId(1)
+    native = Format("native")
+    deliver(task, msgspec.structs.replace(trigger(1), format=native))
+    assert task.formats.format_of(first) == native
+    deliver(task, abort(1))
+    assert task.formats.format_of(first) is None
 
 
 def test_news_of_a_complete_checkpoint_mean_nothing_to_a_source() -> None:
