@@ -69,6 +69,14 @@ def graph(partitioning: str = "hash", sources: tuple[str, ...] = ("short", "long
 # -- a task ------------------------------------------------------------------------------------------------------
 
 
+def covers_the_end_of_source_0(job: CoordinatorRig) -> None:
+    """Checkpoint 1 is complete, and source-0 acknowledged it after all its input."""
+    job.trigger()
+    job.ack(1, "source-0", ended=True)
+    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
+    job.stored(1)
+
+
 def test_a_snapshot_states_whether_all_input_had_ended() -> None:
     task = up(source(1))
     task.step(Poll())
@@ -187,10 +195,7 @@ def test_a_task_without_a_running_sender_is_notified_as_a_source_would_be() -> N
 def test_a_task_that_finishes_in_between_is_covered() -> None:
     """It was to acknowledge the checkpoint, and went: those it sent to start the checkpoint in its stead."""
     job = CoordinatorRig(graph=one_each()).up()
-    job.trigger()
-    job.ack(1, "source-0", ended=True)
-    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
-    job.stored(1)
+    covers_the_end_of_source_0(job)
     assert addressed(Trigger, job.trigger()) == ["source-0", "source-1"]
     assert addressed(Trigger, job.finished("source-0")) == ["op-0"]
     (snapshot,) = stored(job.ack(2, "source-1", "op-0", "op-1", "sink-0"))
@@ -243,10 +248,7 @@ def test_who_acknowledged_and_then_finished_counts_as_finished_as_well() -> None
 
 def test_the_last_acknowledgement_may_be_an_end() -> None:
     job = CoordinatorRig(graph=one_each()).up()
-    job.trigger()
-    job.ack(1, "source-0", ended=True)
-    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
-    job.stored(1)
+    covers_the_end_of_source_0(job)
     job.trigger()
     job.ack(2, "source-1", "op-0", "op-1", "sink-0")
     (snapshot,) = stored(job.finished("source-0"))
@@ -255,10 +257,7 @@ def test_the_last_acknowledgement_may_be_an_end() -> None:
 
 def test_a_finished_task_that_declines_changes_nothing() -> None:
     job = CoordinatorRig(graph=one_each(), tolerated_failures=0).up()
-    job.trigger()
-    job.ack(1, "source-0", ended=True)
-    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
-    job.stored(1)
+    covers_the_end_of_source_0(job)
     job.trigger()
     job.finished("source-0")
     assert job.decline(2, "source-0") == []
@@ -298,10 +297,7 @@ def test_a_finished_tasks_last_state_lives_as_long_as_a_snapshot_refers_to_it() 
 def test_a_record_that_is_being_written_keeps_what_it_refers_to() -> None:
     """Two under way: the older completes, and subsumes the snapshot whose state the younger's record names."""
     job = CoordinatorRig(graph=one_each(), concurrent_checkpoints=2).up()
-    job.trigger()
-    job.ack(1, "source-0", ended=True)
-    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
-    job.stored(1)
+    covers_the_end_of_source_0(job)
     job.trigger()
     job.ack(2, "source-0", ended=True)
     job.trigger()
