@@ -66,7 +66,9 @@ def test_simulator_to_processes_and_back(processes: Make, tmp_path: Path, backen
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_processes_to_the_simulator_at_another_parallelism(processes: Make, tmp_path: Path, backend: str) -> None:
-    first = left(tmp_path / "kept", processes(), stopped(state_backend=backend, snapshot_format="incremental"))
+    """The source is slow, so that a busy machine does not stop the job after the last record."""
+    slow: Scenario = stopped(state_backend=backend, snapshot_format="incremental", read_interval_us=2_000)
+    first = left(tmp_path / "kept", processes(), slow)
     assert first.judgement.violated == {}
     wide: Scenario = unstopped()
     wide = replace(wide, topology=replace(wide.topology, parallelism=dict.fromkeys(wide.topology.parallelism, 2)))
