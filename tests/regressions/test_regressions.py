@@ -28,7 +28,11 @@ from cutproof.properties.spark.unasked import RETYPED, nothing_asked
 HERE = Path(__file__).parent
 
 
-ON_PROCESSES = ["fenced-before-it-was-cancelled", "referred-to-by-the-older-of-two-in-memory"]
+ON_PROCESSES = [
+    "fenced-before-it-was-cancelled",
+    "in-flight-data-discarded-under-a-fork",
+    "referred-to-by-the-older-of-two-in-memory",
+]
 """Of these, only runs on processes showed the error."""
 
 

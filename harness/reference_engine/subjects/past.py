@@ -258,7 +258,10 @@ def past_of_fork(
     fork = scenario.commands[command]
     assert isinstance(fork, Fork)
     cut = up_to(history, checkpoint)
+    later = min((one.order for one in history.journal if one.at_us > copied_us), default=None)
     cut.journal = [one for one in cut.journal if one.at_us <= copied_us or not _takes_away(one)]
+    if later is not None:
+        cut.logs = [_discarded_until(log, later) for log in cut.logs]
     if from_copy:
         cut = kept_as_copy(cut, checkpoint)
         cut.journal = list(_without_copies(cut.journal))
@@ -286,6 +289,12 @@ def past_of_fork(
     )
     topology = rescaled(layout, fork.parallelism)
     return past, msgspec.structs.replace(scenario, topology=topology, faults=(), commands=(), deviations=())
+
+
+def _discarded_until(log: h.PersistentLog, order: int) -> h.PersistentLog:
+    """A log of a persistent channel that has discarded nothing from a moment on: the fork's copy of it did not."""
+    cleared = log.cleared if log.cleared is not None and log.cleared < order else None
+    return msgspec.structs.replace(log, trims=[one for one in log.trims if one[0] < order], cleared=cleared)
 
 
 def _takes_away(entry: h.AnyJournalEntry) -> bool:
