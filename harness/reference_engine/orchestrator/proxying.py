@@ -41,7 +41,7 @@ class OfLauncher:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
-        return False
+        return _is_zombie(pid)
 
     def end_in_words(self, pid: int) -> str:
         end = self._launcher.end_of(pid)
@@ -58,3 +58,12 @@ class OfLauncher:
     def may_forward_to(self, port: int) -> bool:
         """Only to the run's own processes."""
         return port in self._launcher.ports()
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a process has ended, and its parent has not asked for its status yet; False where there is no /proc."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except OSError:
+        return False
+    return state == b"Z"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +23,7 @@ from cutproof.reference_impl.processes.launching.offspring import children_of
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
 from unit.processes.stores import RunningServer
-from unit.standstill import stop
+from unit.standstill import kill, stop
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 
@@ -56,7 +54,7 @@ def lost(services: Services, scenario: Scenario) -> str:
 
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_a_toxiproxy_that_was_killed(services: Services) -> None:
-    os.kill(services.proxies.pid, signal.SIGKILL)
+    kill(services.proxies.pid)
     assert "Toxiproxy" in lost(services, writing_to(SQLITE))
 
 
@@ -73,7 +71,7 @@ def test_a_toxiproxy_that_hangs_when_a_run_begins_is_replaced(services: Services
 
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_a_database_that_was_killed(services: Services) -> None:
-    os.kill(services.database.pid, signal.SIGKILL)
+    kill(services.database.pid)
     assert "PostgreSQL" in lost(services, writing_to(DATABASE))
 
 

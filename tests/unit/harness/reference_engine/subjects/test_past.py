@@ -14,7 +14,13 @@ CHECKPOINT = 1
 
 def spilled() -> tuple[Scenario, History]:
     """A run of which a log has discarded what checkpoint 1 had in flight, once that was deleted."""
-    scenario = job(40, Count(), alignment="unaligned", spilling="continuous", commands=(Fork(trigger=AtTime(at_us=1), snapshot="each"),))
+    scenario = job(
+        40,
+        Count(),
+        alignment="unaligned",
+        spilling="continuous",
+        commands=(Fork(trigger=AtTime(at_us=1), snapshot="each"),),
+    )
     return scenario, run(scenario)
 
 
