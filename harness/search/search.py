@@ -9,6 +9,7 @@ at its first violated scenario, the scenarios that count are the same too: those
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -132,7 +133,7 @@ class Search:
         self._on_outcome = on_outcome
         self._interruption = interruption or Interruption()
         self._found = Found(tally=tally or Tally(), failing=[], unconfirmed={}, not_run=[], failures=[])
-        self._next = first
+        self._first = self._next = first
         self._end_at = first + budget.scenarios
         self._running: dict[Future[Encoded], int] = {}
         """chunks under way: the first scenario of each"""
@@ -211,8 +212,15 @@ class Search:
 
         A full batch costs least for each scenario.  Near the end a smaller one leaves less to do when all have run.
         """
-        is_near = self._budget.seconds is not None or self._end_at - self._next < BATCH
-        return WORTHWHILE if is_near else BATCH
+        return WORTHWHILE if min(self._end_at - self._next, self._most_in_time) < BATCH else BATCH
+
+    @property
+    def _most_in_time(self) -> float:
+        """How many scenarios can be run in the time that is left, at the speed so far."""
+        if self._budget.seconds is None:
+            return math.inf
+        passed = time.perf_counter() - self._began
+        return (self._next - self._first) * (self._budget.seconds - passed) / passed
 
     def _feed(self) -> None:
         while len(self._running) < CHUNKS_PER_WORKER * self._pool.workers and self._next < self._end_at:

@@ -399,7 +399,10 @@ def test_a_run_whose_size_is_a_time_is_judged_once_it_is_as_large_as_its_profile
     assert done.exit_code is ExitCode.FELL_SHORT
 
 
-def test_pyspark_gets_a_full_batch_as_long_as_many_scenarios_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seconds", [None, 3_600.0])
+def test_pyspark_gets_a_full_batch_as_long_as_many_scenarios_are_left(
+    monkeypatch: pytest.MonkeyPatch, seconds: float | None
+) -> None:
     module = "cutproof.harness.search.search"
     monkeypatch.setattr(f"{module}.WORTHWHILE", 5)
     monkeypatch.setattr(f"{module}.BATCH", 20)
@@ -410,9 +413,26 @@ def test_pyspark_gets_a_full_batch_as_long_as_many_scenarios_are_left(monkeypatc
             sizes.append(len(questions))
             return super().examine(questions)
 
-    found = Search(Here(PLAN, SimulatedSubject()), Noting(), Budget(scenarios=60), chunk=5).run()
+    found = Search(Here(PLAN, SimulatedSubject()), Noting(), Budget(scenarios=60, seconds=seconds), chunk=5).run()
     assert found.tally.run == sum(sizes) == 60
     assert sizes[0] == 20
+
+
+def test_pyspark_gets_less_than_a_full_batch_when_the_time_is_nearly_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "cutproof.harness.search.search"
+    monkeypatch.setattr(f"{module}.WORTHWHILE", 5)
+    monkeypatch.setattr(f"{module}.BATCH", 1_000_000)
+    answered: list[int] = []
+
+    class Noting(Agreeing):
+        def examine(self, questions: Sequence[bytes]) -> Examined:
+            answered.append(len(outcomes))
+            return super().examine(questions)
+
+    outcomes: list[ScenarioOutcome] = []
+    budget = Budget(scenarios=10_000_000, seconds=2.0)
+    found = Search(Here(PLAN, SimulatedSubject()), Noting(), budget, chunk=5, on_outcome=outcomes.append).run()
+    assert answered[0] < found.tally.run, "it does not wait until all have run"
 
 
 def test_no_more_is_run_while_too_many_scenarios_wait_for_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
