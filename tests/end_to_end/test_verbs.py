@@ -157,6 +157,7 @@ def test_tampering_shows_that_the_judge_has_teeth(tmp_path: Path) -> None:
     done = cutproof_command(tmp_path, "verify", "--tamper", "--scenarios", "90", "--seed", "5", "--json")
     assert done.returncode == 0, done.stderr
     report = result(done)
+    assert report["caught"] > 300
     assert (report["missed"], report["not_reached"]) == (0, [])
 
 

