@@ -10,18 +10,18 @@ engine runs in circles: that is the engine's fault, and is judged.  The JSON Sch
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from ...faults.plan import AtTime, InPhase
-from ...properties.model.workload import AnyOperator, FlatMap, Join, Map, Sliding, Topology, Workload, is_changelog
+from ...properties.model.workload import Topology, Workload
 from ..reference_engine.graphs.system import System
 from .forecast import checkpoint_us
 from .layout import topologies_of
 from .model import Scenario
+from .row_counts import emitted
 
 HOUR_US = 3_600_000_000
 PARALLELISM_LIMIT = 64
@@ -206,42 +206,13 @@ def _rounds(scenario: Scenario) -> int:
 
 
 def rows_of(workload: Workload) -> int:
-    """How many rows inputs and operators emit, at most: a filter is assumed to keep all."""
-    made: dict[str, Counter[int | None]] = {
-        source.name: Counter(key for split in source.splits for key, _, _ in split) for source in workload.inputs
-    }
-    total = sum(keys.total() for keys in made.values())
-    for node in workload.nodes:
-        given = [made[name] for name in node.inputs]
-        keys = Counter[int | None]()
-        for one in given:
-            keys.update(one)
-        made[node.name] = _made_by(node.operator, given, keys)
-        total += made[node.name].total()
+    """How many rows inputs and operators emit, at most; the counting ends beyond the bound."""
+    total = 0
+    for _, rows in emitted(workload):
+        total += rows
         if total > ROWS.most:
             break
     return total
-
-
-def _made_by(operator: AnyOperator, given: list[Counter[int | None]], keys: Counter[int | None]) -> Counter[int | None]:
-    """The rows by key that an operator emits at most for the rows of its inputs; `keys` is the number of all keys."""
-    match operator:
-        case Map(rekey=int(rekey)):
-            found = Counter[int | None]()
-            for key, rows in keys.items():
-                found[key if key is None else key % rekey] += rows
-            return found
-        case Join():
-            first, second = given
-            return Counter({key: rows * second[key] for key, rows in first.items()})
-        case FlatMap(fan=times):
-            return Counter({key: rows * times for key, rows in keys.items()})
-        case Sliding(size=size, slide=slide):
-            return Counter({key: rows * -(-size // slide) for key, rows in keys.items()})
-        case _ if is_changelog(operator):  # a row may retract another
-            return Counter({key: 2 * rows for key, rows in keys.items()})
-        case _:
-            return keys
 
 
 _LISTS: dict[tuple[str, str], Bound] = {

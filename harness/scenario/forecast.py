@@ -1,7 +1,8 @@
 """A rough forecast of a scenario's run, from the scenario alone.
 
 The generators place faults by it, and `promises` decides by it what a scenario can show.  It is arithmetic on
-latencies, right to a factor of two, and nothing relies on more.
+latencies, right to a factor of two, and nothing relies on more.  `behind_all_us` alone is a bound: a job whose timeout
+is longer has no reason to fail.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ...faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ...properties.model.workload import SINK, Topology, Workload
 from .layout import Layout, layout_of, reads_by_source
 from .model import Engine
+from .row_counts import received
 
 RECORD_POINTS = frozenset({"record-read", "record-applied", "transaction-written", "row-written"})
 """points whose occurrences count records"""
@@ -47,11 +49,6 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def first_completion_us(self) -> int:
         return self.start_us + self.engine.checkpoint_interval_us + self.checkpoint_us
-
-    @property
-    def behind_all_us(self) -> int:
-        """The longest that a checkpoint takes without a fault, about: one barrier waits behind all records."""
-        return self.reads * self.depth * self.engine.apply_cost_us + TIMES_FORECAST * self.checkpoint_us
 
     @property
     def checkpoints(self) -> int:
@@ -100,6 +97,11 @@ def forecast(workload: Workload, topology: Topology, engine: Engine) -> Forecast
         checkpoint_us=checkpoint_us(engine, depth),
         bounded=all(source.bounded for source in workload.inputs),
     )
+
+
+def behind_all_us(workload: Workload, target: Forecast) -> int:
+    """The longest that a checkpoint takes without a fault: one barrier waits behind all rows at each operator."""
+    return received(workload) * target.engine.apply_cost_us + TIMES_FORECAST * target.checkpoint_us
 
 
 def checkpoint_us(engine: Engine, depth: int) -> int:

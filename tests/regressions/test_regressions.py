@@ -93,9 +93,10 @@ def test_a_job_that_fails_on_an_abandoned_snapshot_is_accused_of_nothing() -> No
     assert "transaction job-1/sink-0/1-2 has been aborted" in progress.detail
 
 
-def test_a_job_whose_timeout_is_too_short_for_its_load_is_accused_of_nothing() -> None:
+@pytest.mark.parametrize("name", sorted(path.stem for path in (HERE / "timed_out").glob("*.json")))
+def test_a_job_whose_timeout_is_too_short_for_its_load_is_accused_of_nothing(name: str) -> None:
     """It has no fault, and tolerates one failed checkpoint: each of its attempts fails with the second one."""
-    result = result_of("timed_out/a-timeout-too-short-for-the-load")
+    result = result_of(f"timed_out/{name}")
     assert result.judgement.violated == {}
     assert not any(isinstance(entry, FaultFired) for entry in result.history.journal)
     progress = result.judgement.verdicts["progress"]

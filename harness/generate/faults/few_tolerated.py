@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ....faults.plan import AtPoint, FailWrite, LoseMessage
-from ...scenario.forecast import TIMES_FORECAST, Forecast, forecast
+from ...scenario.forecast import TIMES_FORECAST, Forecast, behind_all_us, forecast
 from ...scenario.model import Scenario
 from ...scenario.promises import fails_a_checkpoint, restores
 from ..choices import Choices
@@ -43,7 +43,7 @@ def with_few_tolerated(choices: Choices, scenario: Scenario, most: int, *, real_
 def _patient(scenario: Scenario) -> Scenario:
     """The scenario with time for a barrier that waits behind all records: without a fault no checkpoint times out."""
     engine, target = scenario.engine, forecast(scenario.workload, scenario.topology, scenario.engine)
-    timeout_us = max(engine.checkpoint_timeout_us, target.behind_all_us)
+    timeout_us = max(engine.checkpoint_timeout_us, behind_all_us(scenario.workload, target))
     return replace(scenario, engine=replace(engine, checkpoint_timeout_us=timeout_us))
 
 

@@ -43,7 +43,7 @@ from ...scenario.checks import (
     SPILLING,
     STATE_BACKENDS,
 )
-from ...scenario.forecast import forecast
+from ...scenario.forecast import behind_all_us, forecast
 from ...scenario.model import (
     AnyCommand,
     Cancel,
@@ -182,8 +182,8 @@ class BoundedRecorder(Recorder):
 
 
 def _has_short_timeout(scenario: Scenario) -> bool:
-    behind_all_us = forecast(scenario.workload, scenario.topology, scenario.engine).behind_all_us
-    return scenario.engine.checkpoint_timeout_us < behind_all_us
+    target = forecast(scenario.workload, scenario.topology, scenario.engine)
+    return scenario.engine.checkpoint_timeout_us < behind_all_us(scenario.workload, target)
 
 
 class Run:

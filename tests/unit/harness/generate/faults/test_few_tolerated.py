@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from cutproof.harness.generate.strategies import Drawing, scenario_of
-from cutproof.harness.scenario.forecast import forecast
+from cutproof.harness.scenario.forecast import behind_all_us, forecast
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.scenario.promises import FEW, can_show
 from cutproof.harness.subject.names import subject_called
@@ -63,8 +63,8 @@ def test_the_tolerance_is_used_up_and_judged(drawn: list[Scenario]) -> None:
 
 def test_no_barrier_waits_behind_all_records_until_it_times_out(drawn: list[Scenario]) -> None:
     """A job that tolerates hardly any failure would fail, and no fault would explain that."""
-    courses = [forecast(one.workload, one.topology, one.engine) for one in drawn if one.engine.tolerated_failures <= 2]
-    slow = [one for one in courses if one.reads * one.depth * one.engine.apply_cost_us > 10_000]
-    assert len(slow) > 1
-    for one in slow:
-        assert one.engine.checkpoint_timeout_us > one.reads * one.depth * one.engine.apply_cost_us
+    impatient = [one for one in drawn if one.engine.tolerated_failures <= 2]
+    behind = [behind_all_us(one.workload, forecast(one.workload, one.topology, one.engine)) for one in impatient]
+    assert sum(us > 10_000 for us in behind) > 1
+    for one, us in zip(impatient, behind, strict=True):
+        assert one.engine.checkpoint_timeout_us >= us
