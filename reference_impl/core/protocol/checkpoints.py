@@ -51,6 +51,8 @@ class Pending(msgspec.Struct, kw_only=True):
     alignment_timeout_us: int | None = None
     """of its barriers"""
     command: int | None = None
+    is_triggered: bool = False
+    """its id is durable, and the tasks that start it have been told"""
     acknowledged: dict[TaskId, Handle] = {}
     states: dict[TaskId, TaskState] = {}
     logs: dict[TaskId, tuple[str, ...]] = {}
@@ -290,6 +292,7 @@ class Checkpoints:
     def trigger(self, pending: Pending) -> list[Effect]:
         """Its id is durable: order the tasks to take part."""
         checkpoint, attempt = pending.checkpoint, pending.attempt
+        pending.is_triggered = True
         pending.enumerators = self._enumerator_states()
         effects = [
             CheckpointTriggered(checkpoint, attempt, pending.savepoint),
@@ -329,8 +332,8 @@ class Checkpoints:
         if task not in self._parts.finishing.still_expected(pending.expected, task):
             handle = pending.excuse(task)
             self._cleaner.discard_if_written(handle if handle is not None else self._handle(pending, task))
-        if not pending.triggered:
-            return []  # not triggered yet: its id is not durable, or enumerators put it off
+        if not pending.is_triggered:
+            return []  # its id is not durable, or enumerators put it off
         return [*self._trigger_tasks(pending), *self._store_if_all_acknowledged(pending)]
 
     # -- acknowledgements ----------------------------------------------------------
@@ -357,7 +360,10 @@ class Checkpoints:
         if not pending.is_acknowledged_by_all:
             return []
         all_pending = self._under_way.pending
-        acknowledged = {checkpoint: one.is_acknowledged_by_all for checkpoint, one in all_pending.items()}
+        # One that is not triggered is left out: that of a job whose tasks have all finished awaits no acknowledgement.
+        acknowledged = {
+            checkpoint: one.is_acknowledged_by_all for checkpoint, one in all_pending.items() if one.is_triggered
+        }
         ready = self._parts.completion.completes(acknowledged)  # each that all tasks have acknowledged
         return [effect for checkpoint in ready for effect in self._store_record(all_pending[checkpoint])]
 

@@ -11,6 +11,7 @@ from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint, 
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Complete, Finished, Terminate, Trigger
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.status_changes import CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryTerminateTasks
 from cutproof.reference_impl.core.vocabulary.transactions import BeginTransaction
 from unit.core.coordinator_rig import (
@@ -371,6 +372,24 @@ def test_when_all_have_finished_the_job_ends_by_a_record_alone() -> None:
     (snapshot,) = stored(job.saved())
     assert (snapshot.ending, snapshot.handles, snapshot.finished) == (JobEnd.FINISH, {}, TASKS)
     assert end(job.stored(2)) == ("finished", 2, "")
+
+
+def test_a_final_checkpoint_is_not_stored_before_it_is_triggered() -> None:
+    """It awaits no task, and an older savepoint is acknowledged by all while its id is not durable yet."""
+    job = CoordinatorRig(graph=graph()).up()
+    job.command("savepoint")
+    job.saved()
+    job.trigger()
+    job.ack(2, *TASKS, ended=True)
+    job.stored(2)
+    job.finished(*TASKS)
+    (savepoint,) = stored(job.ack(1, *TASKS))
+    assert savepoint.checkpoint == 1
+    effects = job.saved()
+    assert [one.checkpoint for one in effects if isinstance(one, CheckpointTriggered)] == [3]
+    assert [one.checkpoint for one in stored(effects)] == [3]
+    job.stored(1)
+    assert end(job.stored(3)) == ("finished", 3, "")
 
 
 def test_nobody_goes_while_the_job_is_ending() -> None:
