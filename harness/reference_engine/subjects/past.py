@@ -258,7 +258,8 @@ def past_of_fork(
     fork = scenario.commands[command]
     assert isinstance(fork, Fork)
     cut = up_to(history, checkpoint)
-    later = min((one.order for one in history.journal if one.at_us > copied_us), default=None)
+    entries = (*history.journal, *history.completed)
+    later = min((one.order for one in entries if one.at_us > copied_us), default=None)
     cut.journal = [one for one in cut.journal if one.at_us <= copied_us or not _takes_away(one)]
     if later is not None:
         cut.logs = [_discarded_until(log, later) for log in cut.logs]

@@ -7,6 +7,7 @@ each rule stands:
 
 ABS-1  trigger, position, barrier   checkpoint_coordinator.py: CheckpointCoordinator.create_checkpoint,
                                     CheckpointCoordinator.trigger_checkpoint
+                                    ../lifecycle/job_records.py: JobRecords.save_then_trigger (the id is durable first)
                                     checkpoints.py: Checkpoints._trigger_tasks
                                     source.py: SourceTask.on_trigger, SourceTask._snapshot_and_barrier
                                     source.py: SourceTask.persist_current_state
@@ -54,6 +55,8 @@ ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, 
                                     ../decisions/fencing.py: Fencing.addressed (nothing of a former job)
                                     ../../driver/control.py: reach_task (nothing of a former attempt)
                                     task.py: Task.restore    attempts.py: Attempts
+                                    ../decisions/tasks.py: Startup.begins_with    task.py: Task.open_inputs (state
+                                    before input)
                                     source.py: SourceTask.adopt (reads from the positions of the snapshot)
                                     sink.py: TransactionalSink.on_restored (fences former attempts)
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)

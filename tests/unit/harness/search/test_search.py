@@ -418,7 +418,7 @@ def test_pyspark_gets_a_full_batch_as_long_as_many_scenarios_are_left(
     assert sizes[0] == 20
 
 
-def test_pyspark_gets_less_than_a_full_batch_when_the_time_is_nearly_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyspark_gets_less_than_a_full_batch_if_there_is_no_time_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     module = "cutproof.harness.search.search"
     monkeypatch.setattr(f"{module}.WORTHWHILE", 5)
     monkeypatch.setattr(f"{module}.BATCH", 1_000_000)
