@@ -124,6 +124,7 @@ def again(history: History, run: Run, journals: Sequence[Written]) -> History:
                 "identity",
                 "restart_attempts",
                 "tolerated_failures",
+                "short_timeout",
                 "retained_checkpoints",
                 "snapshots",
                 "residue",
