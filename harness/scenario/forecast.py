@@ -1,8 +1,8 @@
 """A rough forecast of a scenario's run, from the scenario alone.
 
 The generators place faults by it, and `promises` decides by it what a scenario can show.  It is arithmetic on
-latencies, right to a factor of two, and nothing relies on more.  `behind_all_us` alone is a bound: a job whose timeout
-is longer has no reason to fail.
+latencies, right to a factor of two, and nothing relies on more.  `behind_all_us` alone is meant as a bound: if the
+timeout of checkpoints is longer, no load makes them fail.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many rows the inputs and operators of a workload emit at most, from the workload alone.
 
-A filter is assumed to keep all, and each key to meet all of its rows in a join.
+A filter is assumed to keep all rows, and a join to pair each row of one input with all of the other that have its key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...properties.model.workload import AnyOperator, FlatMap, Join, Map, Slidin
 
 
 def emitted(workload: Workload) -> Iterator[tuple[str, int]]:
-    """Each input and operator with the rows that it emits, those before others that read them."""
+    """Each input and operator, behind those that it reads, with the number of rows that it emits."""
     made: dict[str, Counter[int | None]] = {}
     for source in workload.inputs:
         made[source.name] = Counter(key for split in source.splits for key, _, _ in split)

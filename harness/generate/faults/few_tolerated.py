@@ -41,7 +41,7 @@ def with_few_tolerated(choices: Choices, scenario: Scenario, most: int, *, real_
 
 
 def _patient(scenario: Scenario) -> Scenario:
-    """The scenario with time for a barrier that waits behind all records: without a fault no checkpoint times out."""
+    """The scenario with time for a barrier that waits behind all rows: without a fault no checkpoint times out."""
     engine, target = scenario.engine, forecast(scenario.workload, scenario.topology, scenario.engine)
     timeout_us = max(engine.checkpoint_timeout_us, behind_all_us(scenario.workload, target))
     return replace(scenario, engine=replace(engine, checkpoint_timeout_us=timeout_us))

@@ -399,40 +399,40 @@ def test_a_run_whose_size_is_a_time_is_judged_once_it_is_as_large_as_its_profile
     assert done.exit_code is ExitCode.FELL_SHORT
 
 
+class Noting(Agreeing):
+    """It notes how many scenarios had run by each question."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: list[ScenarioOutcome] = []
+        self.run_by_then: list[int] = []
+
+    def examine(self, questions: Sequence[bytes]) -> Examined:
+        self.run_by_then.append(len(self.outcomes))
+        return super().examine(questions)
+
+    def asked_in(self, monkeypatch: pytest.MonkeyPatch, budget: Budget, batch: int) -> Found:
+        """A search in which five scenarios are worthwhile, and so many are a full batch."""
+        monkeypatch.setattr("cutproof.harness.search.search.WORTHWHILE", 5)
+        monkeypatch.setattr("cutproof.harness.search.search.BATCH", batch)
+        pool = Here(PLAN, SimulatedSubject())
+        return Search(pool, self, budget, chunk=5, on_outcome=self.outcomes.append).run()
+
+
 @pytest.mark.parametrize("seconds", [None, 3_600.0])
 def test_pyspark_gets_a_full_batch_as_long_as_many_scenarios_are_left(
     monkeypatch: pytest.MonkeyPatch, seconds: float | None
 ) -> None:
-    module = "cutproof.harness.search.search"
-    monkeypatch.setattr(f"{module}.WORTHWHILE", 5)
-    monkeypatch.setattr(f"{module}.BATCH", 20)
-    sizes: list[int] = []
-
-    class Noting(Agreeing):
-        def examine(self, questions: Sequence[bytes]) -> Examined:
-            sizes.append(len(questions))
-            return super().examine(questions)
-
-    found = Search(Here(PLAN, SimulatedSubject()), Noting(), Budget(scenarios=60, seconds=seconds), chunk=5).run()
-    assert found.tally.run == sum(sizes) == 60
-    assert sizes[0] == 20
+    oracle = Noting()
+    found = oracle.asked_in(monkeypatch, Budget(scenarios=60, seconds=seconds), 20)
+    assert found.tally.run == sum(oracle.batches) == 60
+    assert oracle.batches[0] == 20
 
 
 def test_pyspark_gets_less_than_a_full_batch_if_there_is_no_time_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "cutproof.harness.search.search"
-    monkeypatch.setattr(f"{module}.WORTHWHILE", 5)
-    monkeypatch.setattr(f"{module}.BATCH", 1_000_000)
-    answered: list[int] = []
-
-    class Noting(Agreeing):
-        def examine(self, questions: Sequence[bytes]) -> Examined:
-            answered.append(len(outcomes))
-            return super().examine(questions)
-
-    outcomes: list[ScenarioOutcome] = []
-    budget = Budget(scenarios=10_000_000, seconds=2.0)
-    found = Search(Here(PLAN, SimulatedSubject()), Noting(), budget, chunk=5, on_outcome=outcomes.append).run()
-    assert answered[0] < found.tally.run, "it does not wait until all have run"
+    oracle = Noting()
+    found = oracle.asked_in(monkeypatch, Budget(scenarios=10_000_000, seconds=2.0), 1_000_000)
+    assert oracle.run_by_then[0] < found.tally.run, "it does not wait until all have run"
 
 
 def test_no_more_is_run_while_too_many_scenarios_wait_for_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
