@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..faults.plan import KINDS
-from ..properties.model.verdict import INVARIANTS
+from ..properties.model.verdict import INVARIANTS, Reason
 from ..properties.spark.unasked import GIVEN, IN_FORKS, IN_ROWS, IN_STATE
 from .model import FaultCounts, InvariantCounts, NotRun, Summary, Value
 from .words import PROMISES, foreign_in_words, plural
@@ -218,7 +218,7 @@ def invariant_lines(summary: Summary) -> tuple[InvariantLine, ...]:
     )
 
 
-OUT_OF_SIGHT = frozenset({"not observable", "not promised"})
+OUT_OF_SIGHT = frozenset({Reason.NOT_OBSERVABLE, Reason.NOT_PROMISED})
 """the reasons of verdicts that no run of a pipeline can change"""
 
 

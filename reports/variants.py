@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 from jinja2 import Template
 
-from ..properties.model.verdict import INVARIANTS
+from ..properties.model.verdict import INVARIANTS, Reason
 from .model import InvariantCounts, ScenarioCounts
 from .render import environment
 from .words import in_a_row, plural
@@ -98,7 +98,7 @@ def table(found: Variants) -> list[tuple[str, list[Cell]]]:
 def _cell(counts: InvariantCounts) -> Cell:
     if counts.violated:
         return Cell(f"violated in {counts.violated} of {counts.holds + counts.violated}", "violated")
-    return Cell(f"holds in {counts.holds}", "held") if counts.holds else Cell("not exercised", "unknown")
+    return Cell(f"holds in {counts.holds}", "held") if counts.holds else Cell(Reason.NOT_EXERCISED, "unknown")
 
 
 def in_words(one: Difference) -> str:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ...properties.model.absent import first_absent, laid_without, without
 from ...properties.model.history import History, JobEnded
-from ...properties.model.verdict import Holds, Unknown, Verdict, Violated
+from ...properties.model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ...properties.model.words import LIMIT, row_in_words
 from ...properties.model.workload import Row, Workload
 from ...properties.quick_checker.compare import difference_of
@@ -103,10 +103,10 @@ def compare(scenario: Scenario, history: History, batch: BatchResult, expected: 
     streamed, batched = final_result(workload, in_order(history)), final_result(workload, batch.rows)
     why = _unfinished(scenario, history)
     if not is_fixed(workload, scenario.topology):
-        depends = Unknown(reason="not observable", detail="the result depends on the order in which inputs merge")
+        depends = Unknown(reason=Reason.NOT_OBSERVABLE, detail="the result depends on the order in which inputs merge")
         return Comparison(name=scenario.name, streaming=depends, batch=depends, equal=depends)
     if expected is None:
-        nobody = Unknown(reason="not observable", detail="PySpark was not asked, or could not be")
+        nobody = Unknown(reason=Reason.NOT_OBSERVABLE, detail="PySpark was not asked, or could not be")
         return Comparison(
             name=scenario.name,
             streaming=nobody,
@@ -137,12 +137,12 @@ def _unfinished(scenario: Scenario, history: History) -> Unknown | None:
     ends = [entry for entry in history.journal if isinstance(entry, JobEnded)]
     if not ends or ends[-1].status != "finished":
         status = ends[-1].status if ends else "still running"
-        return Unknown(reason="assumption broken", detail=f"the streaming job did not finish: it is {status}")
+        return Unknown(reason=Reason.ASSUMPTION_BROKEN, detail=f"the streaming job did not finish: it is {status}")
     if history.guarantee != "exactly-once" or history.sink != "transactional":
-        return Unknown(reason="not promised", detail=f"{history.guarantee} into a sink that is {history.sink}")
+        return Unknown(reason=Reason.NOT_PROMISED, detail=f"{history.guarantee} into a sink that is {history.sink}")
     if not shows_last(scenario.workload, scenario.topology):
         return Unknown(
-            reason="not observable", detail="a key's updates are distributed: a reader cannot know the last one"
+            reason=Reason.NOT_OBSERVABLE, detail="a key's updates are distributed: a reader cannot know the last one"
         )
     return None
 
@@ -151,7 +151,7 @@ def _held_against(found: Counter[Row], due: Counter[Row], whose: str, other: str
     """Whether two results are equal: `found` are the rows of `whose`, `due` those of `other`."""
     if found == due:
         rows = found.total()
-        return Holds(exercised=rows) if rows else Unknown(reason="not exercised", detail="no row is left")
+        return Holds(exercised=rows) if rows else Unknown(reason=Reason.NOT_EXERCISED, detail="no row is left")
     lost, extra = due - found, found - due
     differences = [f"{whose} has {number} more ({row_in_words(row)}) than {other}" for row, number in _first(extra)]
     differences += [f"{other} has {number} more ({row_in_words(row)}) than {whose}" for row, number in _first(lost)]

@@ -104,6 +104,12 @@ def behind_all_us(workload: Workload, target: Forecast) -> int:
     return received(workload) * target.engine.apply_cost_us + TIMES_FORECAST * target.checkpoint_us
 
 
+def has_short_timeout(workload: Workload, topology: Topology, engine: Engine) -> bool:
+    """Whether a checkpoint may take longer than its timeout without a fault: on processes too, where the timeout is
+    longer, and so is everything that a checkpoint waits for."""
+    return engine.checkpoint_timeout_us < behind_all_us(workload, forecast(workload, topology, engine))
+
+
 def checkpoint_us(engine: Engine, depth: int) -> int:
     """The sum of trigger, barriers, slowest snapshot, acknowledgement, and the coordinator's record."""
     barriers_us = depth * (engine.channel_latency_us + engine.apply_cost_us)

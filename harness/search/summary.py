@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...faults.plan import KINDS, kind_of
-from ...properties.model.verdict import INVARIANTS, Holds, Violated
+from ...properties.model.verdict import INVARIANTS, Holds, Reason, Violated
 from ...properties.model.words import why_unapplied
 from ...properties.spark.unasked import Unasked
 from ...reports.model import (
@@ -37,8 +37,6 @@ from .profiles import Share
 from .stops import StopTally
 
 SAMPLES_AT_MOST = 20_000
-NOT_EXERCISED = "not exercised"
-"""the reason of a verdict that says what the run did not show"""
 
 
 class Tally:
@@ -122,7 +120,7 @@ class Tally:
             else:
                 counts["unknown"] += 1
                 self._reasons.setdefault(name, Counter())[verdict.reason] += 1
-                if outcome.scenario.pipeline and verdict.reason == NOT_EXERCISED:
+                if outcome.scenario.pipeline and verdict.reason is Reason.NOT_EXERCISED:
                     self._not_exercised.setdefault(name, Counter())[verdict.detail] += 1
 
     def _add_measured(self, outcome: ScenarioOutcome) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ def check(history: GraphHistory) -> Verdict:
             return found
         exercised += isinstance(found, Holds)
     if not exercised:
-        return Unknown(reason="not exercised", detail="no snapshot had events on both of its sides")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no snapshot had events on both of its sides")
     return Holds(exercised=exercised)
 
 
@@ -105,7 +105,7 @@ def consistent(history: GraphHistory, taken: Taken) -> Verdict:
     if found is not None:
         return found
     if not inside or len(inside) == len(history.events):
-        return Unknown(reason="not exercised", detail="no event lay on one of its sides")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no event lay on one of its sides")
     return Holds(exercised=len(inside))
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 
 import msgspec
 
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 
 WITNESSES = 5
 
@@ -30,7 +30,7 @@ class BytesHistory(msgspec.Struct, frozen=True, kw_only=True):
 def check(history: BytesHistory) -> Verdict:
     """Whether no buffer was lost, repeated or reordered; unknown if the sink processed none."""
     if not history.processed:
-        return Unknown(reason="not exercised", detail="the sink processed nothing")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="the sink processed nothing")
     for source, name in history.sources.items():
         done = [place for number, place in history.processed if number == source]
         rest = sorted(place for number, place in history.in_flight if number == source)

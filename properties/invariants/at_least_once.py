@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..model.verdict import Holds, Unknown, Verdict
+from ..model.verdict import Holds, Reason, Unknown, Verdict
 from ..quick_checker.case import Case
 from ..quick_checker.compare import loss_by_expiry, violated_rows
 from ..quick_checker.idempotent_table import missing
@@ -31,7 +31,7 @@ def check(case: Case) -> Verdict:
         return found
     if not case.is_determined(every_attempt=True):
         return Unknown(
-            reason="not observable", detail="the history does not show which row was applied at which subtask"
+            reason=Reason.NOT_OBSERVABLE, detail="the history does not show which row was applied at which subtask"
         )
     visible = case.settled
     expected = case.expected.rows_up_to(case.closing.epoch)
@@ -50,7 +50,7 @@ def check(case: Case) -> Verdict:
         )
     again = replayed_records(case)
     if not again:
-        return Unknown(reason="not exercised", detail="no record was read again")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no record was read again")
     return Holds(exercised=again)
 
 

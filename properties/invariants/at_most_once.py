@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, record_in_words
 from ..model.workload import origin_of
 from ..quick_checker.case import Case
@@ -27,7 +27,7 @@ def check(case: Case) -> Verdict:
         return found
     if not case.is_determined(every_attempt=True):
         return Unknown(
-            reason="not observable", detail="the history does not show which row was applied at which subtask"
+            reason=Reason.NOT_OBSERVABLE, detail="the history does not show which row was applied at which subtask"
         )
     yielded = case.expected.replay.yielded()
     extra = case.committed - yielded
@@ -35,7 +35,7 @@ def check(case: Case) -> Verdict:
         return violated_rows(case, lost=Counter(), extra=extra, expected=yielded, where="the output", checkpoint=None)
     exercised = sum(restore.before > 0 for restore in restores(case))
     if not exercised:
-        return Unknown(reason="not exercised", detail="no failure after a record was read")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no failure after a record was read")
     return Holds(exercised=exercised)
 
 

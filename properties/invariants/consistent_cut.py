@@ -38,7 +38,7 @@ from itertools import accumulate
 import msgspec
 
 from ..model.history import Mark, Passing, TaskRun
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import LIMIT, plural, record_in_words
 from ..model.workload import COPY_BITS, SINK, is_pane, origin_of
 from ..quick_checker.case import Case
@@ -85,7 +85,7 @@ def check(case: Case) -> Verdict:
     if found is not None:
         return found
     if not exercised:
-        return Unknown(reason="not exercised", detail="no checkpoint held state and had events amid its snapshots")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no checkpoint held state and had events amid its snapshots")
     return Holds(exercised=exercised)
 
 

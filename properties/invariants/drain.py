@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..model.history import JobEnded, TaskRun
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..model.workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_clocked
 from ..quick_checker.case import Case
@@ -37,7 +37,7 @@ def check(case: Case) -> Verdict:
     if exercised:
         return Holds(exercised=exercised)
     detail = "no row needed the end of the data, and at a stop no window was open and no row waited"
-    return Unknown(reason="not exercised", detail=detail)
+    return Unknown(reason=Reason.NOT_EXERCISED, detail=detail)
 
 
 # the end of data, sent too early

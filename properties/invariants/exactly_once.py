@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..quick_checker.case import Case
 from ..quick_checker.compare import loss_by_expiry, same, violated_rows
 from ..quick_checker.idempotent_table import differences, ever_made, expected_table
@@ -32,11 +32,11 @@ from .parts.timekeeping import mistimed
 def check(case: Case) -> Verdict:
     if "exactly-once" not in case.promised:
         detail = f"{case.history.guarantee} mode with a {case.history.sink} sink"
-        return Unknown(reason="not promised", detail="resumed from an older snapshot" if case.rewound else detail)
+        return Unknown(reason=Reason.NOT_PROMISED, detail="resumed from an older snapshot" if case.rewound else detail)
     by_applies = case.expected.follows_applies
     if not case.rows_are_known:
         return Unknown(
-            reason="not observable", detail="the history does not show which row was applied at which subtask"
+            reason=Reason.NOT_OBSERVABLE, detail="the history does not show which row was applied at which subtask"
         )
     found = _table(case) if case.history.sink == "idempotent" else _output(case)
     if found is None and by_applies:
@@ -45,9 +45,9 @@ def check(case: Case) -> Verdict:
         return found
     exercised = sum(restore.amid_records for restore in restores(case)) + len(disturbed_commits(case))
     if not case.history.committed:
-        return Unknown(reason="not exercised", detail="no row was committed")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no row was committed")
     if not exercised:
-        return Unknown(reason="not exercised", detail="no restore amid records, no disturbed commit of a row")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no restore amid records, no disturbed commit of a row")
     return Holds(exercised=exercised)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..model.history import History
-from ..model.verdict import INVARIANTS, Unknown, Verdict, Violated, in_a_word
+from ..model.verdict import INVARIANTS, Reason, Unknown, Verdict, Violated, in_a_word
 from ..model.workload import Topology, Workload
 from ..quick_checker.case import Case
 from ..semantics.user_functions import CounterpartFailed
@@ -88,4 +88,4 @@ def verdict_of(case: Case, invariant: str) -> Verdict:
         while place is not None and place.tb_next is not None:
             place = place.tb_next
         where = f" (line {place.tb_lineno} of {place.tb_frame.f_code.co_name})" if place else ""
-        return Unknown(reason="checker failed", detail=f"{type(error).__name__}: {error}{where}")
+        return Unknown(reason=Reason.CHECKER_FAILED, detail=f"{type(error).__name__}: {error}{where}")

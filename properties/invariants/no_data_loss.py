@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..model.verdict import Holds, Unknown, Verdict
+from ..model.verdict import Holds, Reason, Unknown, Verdict
 from ..quick_checker.case import Case
 from ..quick_checker.compare import loss_by_expiry, violated_rows
 from ..quick_checker.idempotent_table import missing
@@ -30,7 +30,7 @@ def check(case: Case) -> Verdict:
         return found
     if not case.rows_are_known:
         return Unknown(
-            reason="not observable", detail="the history does not show which row was applied at which subtask"
+            reason=Reason.NOT_OBSERVABLE, detail="the history does not show which row was applied at which subtask"
         )
     expected = case.expected.rows_up_to(case.closing.epoch)
     lost = missing(case, expected) if case.history.sink == "idempotent" else expected - case.settled
@@ -46,7 +46,7 @@ def check(case: Case) -> Verdict:
     exercised = sum(restore.in_doubt + restore.uncommitted for restore in restores(case))
     exercised += sum(len(one.rows) for one in disturbed_commits(case)) + _tail(case)
     if not exercised:
-        return Unknown(reason="not exercised", detail="nothing was uncommitted at a restore or at the end")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="nothing was uncommitted at a restore or at the end")
     return Holds(exercised=exercised)
 
 

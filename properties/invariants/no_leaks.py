@@ -43,7 +43,7 @@ from ..model.history import (
     Transaction,
 )
 from ..model.struck import torn
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import LIMIT, entry_in_words, journal_until, row_in_words
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
@@ -54,7 +54,7 @@ from .parts.struck_deletes import struck_to_the_last
 
 def check(case: Case) -> Verdict:
     if not case.history.quiet:
-        return Unknown(reason="not observable", detail="the run did not come to rest")
+        return Unknown(reason=Reason.NOT_OBSERVABLE, detail="the run did not come to rest")
     leftovers = _Leftovers(case)
     found = leftovers.transactions() or leftovers.crowded() or leftovers.files() or leftovers.logs()
     found = found or not_subsumed(case) or wrongly_listed(case)
@@ -64,12 +64,12 @@ def check(case: Case) -> Verdict:
         if faults := leftovers.struck.get(handle):
             numbers = ", ".join(map(str, faults))
             return Unknown(
-                reason="assumption broken", detail=f"faults {numbers} struck each try to delete the file {handle}"
+                reason=Reason.ASSUMPTION_BROKEN, detail=f"faults {numbers} struck each try to delete the file {handle}"
             )
     exercised = _garbage(case)
     if exercised:
         return Holds(exercised=exercised)
-    return Unknown(reason="not exercised", detail="nothing became garbage")
+    return Unknown(reason=Reason.NOT_EXERCISED, detail="nothing became garbage")
 
 
 def _garbage(case: Case) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..model.history import Channel
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import journal_until, record_in_words
 from ..model.workload import SINK, Batch, FlatMap, Join, User, Window, is_changelog, offset_of, split_of
 from ..quick_checker.case import Case
@@ -31,7 +31,7 @@ def check(case: Case) -> Verdict:
     if "order" not in case.promised:
         return case.not_promised("order", f"{case.history.guarantee} mode may repeat and reorder")
     if not case.history.channels:
-        return Unknown(reason="not observable", detail="the sends were not recorded")
+        return Unknown(reason=Reason.NOT_OBSERVABLE, detail="the sends were not recorded")
     exercised = 0
     for task, segments in case.lineage.segments.items():
         taken = [dict(zip(segment.run.inputs, case.taken(segment), strict=True)) for segment in segments]
@@ -43,7 +43,7 @@ def check(case: Case) -> Verdict:
     return _offsets_increase(case) or (
         Holds(exercised=exercised)
         if exercised
-        else Unknown(reason="not exercised", detail="no restore or alignment lay between two records of a channel")
+        else Unknown(reason=Reason.NOT_EXERCISED, detail="no restore or alignment lay between two records of a channel")
     )
 
 

@@ -30,7 +30,7 @@ from ..model.history import (
     TaskFailed,
     Transaction,
 )
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..quick_checker.case import Case
 from ..reconstruct.commands import WELL
@@ -52,7 +52,7 @@ def check(case: Case) -> Verdict:
     ended = case.ended
     failed = ended if ended is not None and ended.status == "failed" else _lost_before_it_began(case)
     if failed is not None:
-        return Unknown(reason="assumption broken", detail=f"the job failed and gave its reason: {failed.reason}")
+        return Unknown(reason=Reason.ASSUMPTION_BROKEN, detail=f"the job failed and gave its reason: {failed.reason}")
     if ended is None and not case.history.quiet:
         return _restless(case)
     unmet = _command_outstanding(case) or _transaction_outstanding(case) or _input_outstanding(case)
@@ -85,10 +85,11 @@ def _too_slow(case: Case) -> Unknown | None:
     silent = next((entry for entry in case.history.journal if _is_silence(case, entry)), None)
     if isinstance(silent, TaskFailed):
         detail = f"the machine was too slow: {silent.task} of attempt {silent.attempt} sent no heartbeat in time"
-        return Unknown(reason="not observable", detail=detail)
+        return Unknown(reason=Reason.NOT_OBSERVABLE, detail=detail)
     if case.ended is None and not case.history.quiet:
         return Unknown(
-            reason="not observable", detail="the machine was too slow: the run was cut off before the job came to rest"
+            reason=Reason.NOT_OBSERVABLE,
+            detail="the machine was too slow: the run was cut off before the job came to rest",
         )
     return None
 
@@ -190,12 +191,12 @@ def _restless(case: Case) -> Verdict:
     """
     healed = _healed(case)
     if healed is None:
-        return Unknown(reason="not observable", detail="a fault lasted until the run was cut off")
+        return Unknown(reason=Reason.NOT_OBSERVABLE, detail="a fault lasted until the run was cut off")
     if case.history.cut_short:
-        return Unknown(reason="not observable", detail="the harness ran out of time and cut the run off")
+        return Unknown(reason=Reason.NOT_OBSERVABLE, detail="the harness ran out of time and cut the run off")
     if _came_again(case, healed):
         return Unknown(
-            reason="assumption broken", detail="an injected fault struck again after the last fault had healed"
+            reason=Reason.ASSUMPTION_BROKEN, detail="an injected fault struck again after the last fault had healed"
         )
     if not all(source.bounded for source in case.workload.inputs):
         outstanding = _command_outstanding(case) or _input_outstanding(case) or _checkpoint_outstanding(case, healed)
@@ -293,12 +294,12 @@ def _checkpoint_outstanding(case: Case, healed: int) -> Violated | None:
 def _achieved(case: Case) -> Verdict:
     healed = _healed(case)
     if healed is None and case.ended is None:
-        return Unknown(reason="not exercised", detail="no fault undid itself before the run was over")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no fault undid itself before the run was over")
     if healed is None:
         return (
             Holds(exercised=1)
             if _is_well(case)
-            else Unknown(reason="not exercised", detail="a fault lasted to the end")
+            else Unknown(reason=Reason.NOT_EXERCISED, detail="a fault lasted to the end")
         )
     since = healed
     exercised = sum(entry.order > since for entry in case.history.completed)
@@ -307,7 +308,7 @@ def _achieved(case: Case) -> Verdict:
     exercised += _is_well(case)
     if exercised:
         return Holds(exercised=exercised)
-    return Unknown(reason="not exercised", detail="after the last fault had healed the job had nothing more to do")
+    return Unknown(reason=Reason.NOT_EXERCISED, detail="after the last fault had healed the job had nothing more to do")
 
 
 def _is_well(case: Case) -> bool:

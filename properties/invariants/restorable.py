@@ -23,7 +23,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..model.history import AttemptRunning, CheckpointAborted, CommandIssued, Forked, JobEnded, TaskFailed
-from ..model.verdict import Holds, Unknown, Verdict, Violated, merge
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated, merge
 from ..model.words import journal_until
 from ..quick_checker.case import Case
 from . import at_least_once, exactly_once, no_data_loss, restored_state
@@ -40,7 +40,7 @@ OF_A_FORK: dict[str, Callable[[Case], Verdict]] = {
 """The invariants of any run that a forked job must keep; a fork that does not keep one violates this one."""
 
 
-NOT_ASKED = ("not promised", "not exercised")
+NOT_ASKED = (Reason.NOT_PROMISED, Reason.NOT_EXERCISED)
 """reasons for which one of them may be unknown while the others hold"""
 
 
@@ -48,7 +48,7 @@ def check(case: Case) -> Verdict:
     if "restorable" not in case.promised:
         return case.not_promised("restorable", f"{case.history.guarantee} mode restores no snapshot")
     if not case.forks:
-        return Unknown(reason="not exercised", detail="no retained snapshot was forked")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail="no retained snapshot was forked")
     return merge([_of_fork(forked, fork) for forked, fork in case.forks])
 
 
@@ -64,9 +64,11 @@ def _of_fork(forked: Forked, fork: Case) -> Verdict:
         if isinstance(verdict, Unknown) and verdict.reason not in NOT_ASKED:
             return verdict
     if not any(state.holds_something for state in fork.states(forked.checkpoint).values()):
-        return Unknown(reason="not exercised", detail=f"checkpoint {forked.checkpoint} held nothing")
+        return Unknown(reason=Reason.NOT_EXERCISED, detail=f"checkpoint {forked.checkpoint} held nothing")
     if not any(isinstance(verdict, Holds) for verdict in found.values()):
-        return Unknown(reason="not exercised", detail=f"nothing behind checkpoint {forked.checkpoint} was compared")
+        return Unknown(
+            reason=Reason.NOT_EXERCISED, detail=f"nothing behind checkpoint {forked.checkpoint} was compared"
+        )
     return Holds(exercised=1)
 
 
@@ -76,9 +78,13 @@ def _failure(forked: Forked, fork: Case) -> Verdict | None:
     for entry in fork.history.journal[begun_at(forked, fork) :]:
         if isinstance(entry, TaskFailed) or (isinstance(entry, JobEnded) and entry.status == "failed"):
             if entry.why.is_lost_transaction:
-                return Unknown(reason="assumption broken", detail=f"the forked job gave its reason: {entry.reason}")
+                return Unknown(
+                    reason=Reason.ASSUMPTION_BROKEN, detail=f"the forked job gave its reason: {entry.reason}"
+                )
             if isinstance(entry, JobEnded) and aborted > fork.history.tolerated_failures in FEW:
-                return Unknown(reason="assumption broken", detail=f"the forked job gave its reason: {entry.reason}")
+                return Unknown(
+                    reason=Reason.ASSUMPTION_BROKEN, detail=f"the forked job gave its reason: {entry.reason}"
+                )
             return _violated(forked, fork, "not restored", f"failed: {entry.reason}", entry.order)
         aborted += isinstance(entry, CheckpointAborted) and entry.failed
         runs = runs or isinstance(entry, AttemptRunning | JobEnded)

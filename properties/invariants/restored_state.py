@@ -33,7 +33,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..model.history import AttemptRunning, Completed, Passing, StoredState, TaskRun
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case
 from ..semantics.semantics import scaled
@@ -75,7 +75,7 @@ def check(case: Case) -> Verdict:
             exercised += _loaded_something(case, run)
     if exercised:
         return Holds(exercised=exercised)
-    return Unknown(reason="not exercised", detail="no attempt restored a snapshot that held anything")
+    return Unknown(reason=Reason.NOT_EXERCISED, detail="no attempt restored a snapshot that held anything")
 
 
 def _named(case: Case) -> Violated | None:

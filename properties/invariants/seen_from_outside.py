@@ -17,7 +17,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from ..model.history import AttemptStarted, CommandIssued, FaultFired, History, JobEnded, Read
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import LIMIT, columns_of, journal_until, plural, row_in_words, why_unapplied
 from ..model.workload import STATEFUL, Row
 from ..quick_checker.case import Case
@@ -64,7 +64,7 @@ def check(case: Case, invariant: str) -> Verdict:
     """The verdict on an invariant whose own checker lacks a witness."""
     if not _is_promised(case, invariant):
         detail = f"{case.history.guarantee} mode with a {case.history.sink} sink"
-        return Unknown(reason="not promised", detail=detail)
+        return Unknown(reason=Reason.NOT_PROMISED, detail=detail)
     lacking = case.history.lacks(ENOUGH.get(invariant, NEEDED[invariant]))
     if lacking:
         return _not_observable(f"the history has no witness of {_NAMES[lacking[0]]}")
@@ -87,7 +87,7 @@ def _is_promised(case: Case, invariant: str) -> bool:
 
 
 def _not_observable(detail: str) -> Unknown:
-    return Unknown(reason="not observable", detail=detail)
+    return Unknown(reason=Reason.NOT_OBSERVABLE, detail=detail)
 
 
 def recoveries(history: History) -> int:
@@ -228,9 +228,11 @@ def _held(case: Case, view: OutsideView) -> Verdict:
 
 def _exercised(case: Case, otherwise: str) -> Verdict:
     if otherwise:
-        return Unknown(reason="not exercised", detail=otherwise)
+        return Unknown(reason=Reason.NOT_EXERCISED, detail=otherwise)
     found = recoveries(case.history)
-    return Holds(exercised=found) if found else Unknown(reason="not exercised", detail=_why_no_recovery(case.history))
+    return (
+        Holds(exercised=found) if found else Unknown(reason=Reason.NOT_EXERCISED, detail=_why_no_recovery(case.history))
+    )
 
 
 def _why_no_recovery(history: History) -> str:
@@ -263,7 +265,9 @@ def _visibility(case: Case) -> Verdict:
         return Holds(exercised=exercised)
     if not case.history.reads:
         return _not_observable("no reader read on the way")
-    return Unknown(reason="not exercised", detail="no row was read before an attempt began with a snapshot or a commit")
+    return Unknown(
+        reason=Reason.NOT_EXERCISED, detail="no row was read before an attempt began with a snapshot or a commit"
+    )
 
 
 def _rows_of(case: Case, read: Read) -> Counter[Row]:
@@ -349,7 +353,7 @@ def _failed(case: Case, ended: JobEnded) -> Verdict:
     if ended.undisturbed:
         message = f"the job failed, and nothing had disturbed it since it was started again: {reason}"
         return Violated(difference="job failed", message=message, events=events)
-    return Unknown(reason="assumption broken", detail=f"the job failed and gave its reason: {reason}")
+    return Unknown(reason=Reason.ASSUMPTION_BROKEN, detail=f"the job failed and gave its reason: {reason}")
 
 
 def _no_leaks(case: Case) -> Verdict:

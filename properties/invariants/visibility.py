@@ -25,7 +25,7 @@ from itertools import accumulate
 
 from ..model.history import Completed, Read, Transaction
 from ..model.stages import COMMITTERS
-from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..model.workload import Row
 from ..quick_checker.case import Case
@@ -35,7 +35,7 @@ from ..reconstruct.lineage import INFINITE
 def check(case: Case) -> Verdict:
     if "visibility" not in case.promised:
         detail = f"a {case.history.sink} sink in {case.history.guarantee} mode"
-        return Unknown(reason="not promised", detail=detail)
+        return Unknown(reason=Reason.NOT_PROMISED, detail=detail)
     bounds = _Bounds(case)
     for transaction in (*case.history.transactions, *case.history.passing):
         found = _one_epoch(case, bounds, transaction) or _commit_covered(case, bounds, transaction)
@@ -48,7 +48,7 @@ def check(case: Case) -> Verdict:
     exercised += _reads_while_waiting(bounds, case.history.reads, case.history.transactions)
     if exercised:
         return Holds(exercised=exercised)
-    return Unknown(reason="not exercised", detail="no read came before a completion, no attempt died with rows")
+    return Unknown(reason=Reason.NOT_EXERCISED, detail="no read came before a completion, no attempt died with rows")
 
 
 class _Writer:

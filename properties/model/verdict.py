@@ -7,6 +7,7 @@ exercised or is not promised, or if its checker failed.  Unknown is not a pass.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 import msgspec
 
@@ -34,11 +35,24 @@ class Violated(msgspec.Struct, frozen=True, kw_only=True, tag_field="verdict", t
     events: tuple[str, ...] = ()
 
 
-class Unknown(msgspec.Struct, frozen=True, kw_only=True, tag_field="verdict", tag="unknown"):
-    """`reason` is one of: not promised, not exercised, not observable, assumption
-    broken, checker failed; `detail` says more."""
+class Reason(StrEnum):
+    """Why a verdict is unknown."""
 
-    reason: str
+    NOT_PROMISED = "not promised"
+    """the job's settings do not promise what the invariant says"""
+    NOT_EXERCISED = "not exercised"
+    """nothing happened that could have shown a violation"""
+    NOT_OBSERVABLE = "not observable"
+    """the history lacks what the invariant is judged by"""
+    ASSUMPTION_BROKEN = "assumption broken"
+    """the world did what the engine may rely on not to happen"""
+    CHECKER_FAILED = "checker failed"
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True, tag_field="verdict", tag="unknown"):
+    """`detail` says more than the reason."""
+
+    reason: Reason
     detail: str = ""
 
 
@@ -71,7 +85,7 @@ def merge(verdicts: Iterable[Verdict]) -> Verdict:
             held = Holds(exercised=verdict.exercised + (held.exercised if held else 0))
         else:
             unknown = unknown or verdict
-    return held or unknown or Unknown(reason="not exercised", detail="nothing was judged")
+    return held or unknown or Unknown(reason=Reason.NOT_EXERCISED, detail="nothing was judged")
 
 
 def in_a_word(verdicts: Iterable[Verdict]) -> str:

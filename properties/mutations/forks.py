@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..invariants.restorable import OF_A_FORK, begun_at
 from ..model.history import AttemptRunning, History, JobEnded, TaskFailed
-from ..model.verdict import Holds, Unknown
+from ..model.verdict import Holds, Reason, Unknown
 from ..quick_checker.case import Case
 from .cuts_and_records import Alteration, Mutation, middle
 
@@ -78,4 +78,4 @@ def of_its_own(mutate: Callable[[Case], Mutation | None]) -> Callable[[Case], Mu
 
 def _is_observed(fork: Case, invariant: str) -> bool:
     found = OF_A_FORK[invariant](fork)
-    return isinstance(found, Holds) or (isinstance(found, Unknown) and found.reason == "not exercised")
+    return isinstance(found, Holds) or (isinstance(found, Unknown) and found.reason is Reason.NOT_EXERCISED)

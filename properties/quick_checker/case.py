@@ -24,7 +24,7 @@ from ..model.history import (
     TaskRun,
     Transaction,
 )
-from ..model.verdict import Unknown
+from ..model.verdict import Reason, Unknown
 from ..model.workload import END_OF_TIME, Input, Node, Row, Topology, Workload, window_of
 from ..reconstruct.commands import STOPS, Commands
 from ..reconstruct.layouts import same_width
@@ -452,7 +452,7 @@ class Case:
         """The verdict on an invariant that is not `promised`; `detail` says why the guarantee does not promise it."""
         if self.late_for_timers and invariant in promised(self.history.guarantee, self.history.sink):
             detail = "records may come late for a user's timers, and no counterpart defines what happens to them"
-        return Unknown(reason="not promised", detail=detail)
+        return Unknown(reason=Reason.NOT_PROMISED, detail=detail)
 
     @cached_property
     def ended(self) -> JobEnded | None:

@@ -17,7 +17,7 @@ from ..model.history import (
     Transaction,
 )
 from ..model.struck import expired
-from ..model.verdict import Unknown, Violated
+from ..model.verdict import Reason, Unknown, Violated
 from ..model.words import LIMIT, change_in_words, columns_of, journal_until, plural, row_in_words
 from ..model.workload import Row
 from .case import Case
@@ -108,7 +108,7 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
         why = ended.reason
     given_up = {row for one in gone for row in one.rows}
     if why is not None and all(row in given_up for row in lost):
-        return Unknown(reason="assumption broken", detail=f"the job ended and gave its reason: {why}")
+        return Unknown(reason=Reason.ASSUMPTION_BROKEN, detail=f"the job ended and gave its reason: {why}")
     return None
 
 

@@ -99,9 +99,9 @@ class CountsPastFailures(Tolerance):
 class CountsSubsumed(Tolerance):
     """P50: a checkpoint counts as failed, although a task declined it for the barrier of a newer one."""
 
-    def is_subsumed(self, cause: AnyCause) -> bool:
-        self.reached = self.reached or super().is_subsumed(cause)
-        return False
+    def is_failure(self, cause: AnyCause) -> bool:
+        self.reached = self.reached or not super().is_failure(cause)
+        return True
 
 
 class KeepsRejectedState(Completion):

@@ -10,6 +10,7 @@ from ..core.decisions.checkpointing import CheckpointPlan, Situation, Triggering
 from ..core.decisions.finishing import Ending, Finishing
 from ..core.job.topology import JobGraph
 from ..core.protocol.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
+from ..core.vocabulary.causes import SnapshotNotWritten
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.ends import JobEnd
 from ..core.vocabulary.ids import CheckpointId, TaskId
@@ -130,7 +131,7 @@ class DeclinesWhenFinished(Finishing):
             attempt=finished.attempt,
             task=finished.task,
             checkpoint=message.checkpoint,
-            reason="it has finished",
+            cause=SnapshotNotWritten("it has finished"),
         )
 
 

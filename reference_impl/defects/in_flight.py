@@ -123,9 +123,9 @@ class NothingPutBack(Capture):
 class EndedWaitsForNothing(Capture):
     """J09: a task whose input has ended is assumed to have no data in flight."""
 
-    def waits(self, *, records: bool, ended: bool) -> bool:
-        self.reached = self.reached or (records and ended)
-        return records and not ended
+    def awaited(self, recording: T, *, ended: bool) -> T | None:
+        self.reached = self.reached or ended
+        return None if ended else recording
 
 
 DEFECTS = (

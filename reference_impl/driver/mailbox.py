@@ -27,7 +27,7 @@ class Mailbox:
 
     def post(self, effect: Mail) -> None:
         """It comes a moment later."""
-        self._loop.after(self._mailbox_us, self._take, Mailed(effect.mail))
+        self._loop.after(self._mailbox_us, self._take, Mailed(effect.letter))
 
     def wake_at(self, effect: WakeAt) -> None:
         self._loop.at(max(effect.time, self._loop.now), self._take, WakeUp())

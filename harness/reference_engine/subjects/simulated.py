@@ -43,7 +43,7 @@ from ...scenario.checks import (
     SPILLING,
     STATE_BACKENDS,
 )
-from ...scenario.forecast import behind_all_us, forecast
+from ...scenario.forecast import has_short_timeout
 from ...scenario.model import (
     AnyCommand,
     Cancel,
@@ -181,11 +181,6 @@ class BoundedRecorder(Recorder):
             self.full()
 
 
-def _has_short_timeout(scenario: Scenario) -> bool:
-    target = forecast(scenario.workload, scenario.topology, scenario.engine)
-    return scenario.engine.checkpoint_timeout_us < behind_all_us(scenario.workload, target)
-
-
 class Run:
     """One run: a world, its faults and commands, and its history."""
 
@@ -216,7 +211,7 @@ class Run:
             identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
             restart_attempts=engine.restart_attempts,
             tolerated_failures=engine.tolerated_failures,
-            short_timeout=_has_short_timeout(scenario) or msgspec.UNSET,
+            short_timeout=has_short_timeout(scenario.workload, scenario.topology, scenario.engine) or msgspec.UNSET,
             retained_checkpoints=engine.retained_checkpoints,
             snapshots=engine.snapshot_store,
             savepoints=engine.savepoints if engine.savepoints != "snapshots" else msgspec.UNSET,

@@ -28,7 +28,7 @@ import msgspec
 
 from ...model.history import Completed, JobEnded
 from ...model.upgrade import CONVERSION, Upgrade
-from ...model.verdict import Unknown, Violated
+from ...model.verdict import Reason, Unknown, Violated
 from ...model.words import journal_until
 from ...model.workload import STATEFUL
 from ...quick_checker.case import Case
@@ -130,7 +130,7 @@ def undescribed(case: Case) -> Unknown | None:
         resume = case.commands.resume_of(start.job)
         if resume is not None and (brought := resume.issued.inserted):
             detail = f"job {start.job} began with {', '.join(brought)}, which the workload does not describe"
-            return Unknown(reason="not observable", detail=detail)
+            return Unknown(reason=Reason.NOT_OBSERVABLE, detail=detail)
     return None
 
 

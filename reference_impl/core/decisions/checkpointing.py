@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Protocol
 
 import msgspec
 
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyCause, AnyIncompatible, Declined
+from ..vocabulary.causes import (
+    AnyCause,
+    AnyIncompatible,
+    AttemptFailed,
+    Declined,
+    JobClosed,
+    OtherBarrierFirst,
+    RegionRestarts,
+    Subsumed,
+)
 from ..vocabulary.effects import CopyFiles, Discard, Effect, SetTimer, StoreCopy, Sweep
 from ..vocabulary.events import Claims, CompletedCheckpoint, FilesCopied, files_of
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
@@ -113,6 +123,14 @@ class CheckpointFailure(msgspec.Struct, frozen=True):
     cause: AnyCause
 
 
+def is_failure(cause: AnyCause) -> bool:
+    """Whether a checkpoint that is aborted for this cause has failed: it did not give place to a newer one, and was not
+    aborted with its attempt or its job."""
+    if isinstance(cause, Declined):
+        return not isinstance(cause.cause, OtherBarrierFirst)
+    return not isinstance(cause, Subsumed | AttemptFailed | RegionRestarts | JobClosed)
+
+
 class Tolerance(Part):
     """Which failed checkpoints count towards the number in a row that the job tolerates (ABS-3)."""
 
@@ -122,11 +140,11 @@ class Tolerance(Part):
         the checkpoint's (as in Flink's `CheckpointFailureManager`): the newer checkpoint may complete, and what was
         aborted upstream was counted there."""
         counts = complete is None or failure.checkpoint > complete
-        return before + (counts and not self.is_subsumed(failure.cause))
+        return before + (counts and self.is_failure(failure.cause))
 
-    def is_subsumed(self, cause: AnyCause) -> bool:
-        """Nothing failed: a newer checkpoint took its place at some task."""
-        return isinstance(cause, Declined) and cause.subsumed
+    def is_failure(self, cause: AnyCause) -> bool:
+        """Whether the checkpoint has failed for this cause, and not merely given place to a newer one."""
+        return is_failure(cause)
 
 
 class RestoreChoice(Part):
@@ -168,6 +186,15 @@ def record_of_copy(snapshot: CompletedCheckpoint) -> StoreCopy:
     return StoreCopy(msgspec.structs.replace(snapshot, logs=()))
 
 
+class MoveStep(Enum):
+    """One of the two steps in which a snapshot is moved."""
+
+    copy = "copy"
+    """copy its files, and then its record"""
+    delete = "delete"
+    """delete the one that was copied"""
+
+
 class Cleanup(Part):
     """Which snapshots may be deleted, and when."""
 
@@ -205,11 +232,11 @@ class Cleanup(Part):
 
     def may_be_recorded(self, copied: FilesCopied) -> bool:
         """Whether a copy gets its record: only if all its files are there, so that what has a record is complete."""
-        return not copied.failure
+        return copied.failure is None
 
-    def deletes_moved(self, *, copied: bool) -> bool:
-        """When a snapshot that is moved is deleted: once the copy is complete, and not before it is begun."""
-        return copied
+    def steps_of_move(self) -> tuple[MoveStep, ...]:
+        """The steps in order: a snapshot that is moved is deleted once its copy is complete."""
+        return (MoveStep.copy, MoveStep.delete)
 
     def on_takeover(self, referred_to: tuple[Handle, ...] | None) -> list[Effect]:
         """What a coordinator deletes when it takes over: what no record refers to, and nothing before the records

@@ -53,10 +53,10 @@ class Capture(Part):
         """The outputs for which the snapshot waits, to hold what the barrier overtook in them: all."""
         return overtaken
 
-    def waits(self, *, records: bool, ended: bool) -> bool:
-        """Whether a task's snapshot waits for data in flight before it is written: whenever its checkpoint records
-        any (`records`), even if the task's input has `ended`."""
-        return records
+    def awaited(self, recording: T, *, ended: bool) -> T | None:
+        """The recording of data in flight for which a task's snapshot waits before it is written: the one of its
+        checkpoint, even if the task's input has `ended`.  None: it waits for nothing."""
+        return recording
 
     def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
         """What a restored task puts back into its inputs."""

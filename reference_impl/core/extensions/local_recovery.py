@@ -116,11 +116,11 @@ def element_of(end: End) -> Element:
     return EndOfData() if end is End.DATA else EndOfPartition()
 
 
-def unsupported(graph: JobGraph, config: Config) -> str:
-    """Why a job's tasks cannot recover alone, in words; "" when they can."""
+def unsupported(graph: JobGraph, config: Config) -> str | None:
+    """Why a job's tasks cannot recover alone, as its settings want, in words; None if they can."""
     if config.failover != "local":
-        return ""
-    return next((f"failover local: {reason}" for reason in _reasons(graph, config)), "")
+        return None
+    return next((f"failover local: {reason}" for reason in _reasons(graph, config)), None)
 
 
 def check(graph: JobGraph, config: Config) -> None:

@@ -15,14 +15,15 @@ from ..protocol.input_task import Handler, InputTask, WorkFailed
 from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
 from ..vocabulary.errors import Refused
-from ..vocabulary.events import Mailed, Ticked
+from ..vocabulary.events import Letter, Mailed, Ticked
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
 from ..vocabulary.state import TaskState
 from ..vocabulary.views import View
 
-RELEASE = "release"
-"""The mail that makes a task emit the rows that it held back."""
+
+class ReleaseHeld(Letter, frozen=True):
+    """Emit the rows that are held back."""
 
 
 class OperatorWork:
@@ -66,7 +67,7 @@ class OperatorWork:
         if not waiting:
             return []
         self._held.extend(waiting[1:])
-        later = [Mail(RELEASE)] if self.task.parts.held_output.needs_mail(self._held) else []
+        later = [Mail(ReleaseHeld())] if self.task.parts.held_output.needs_mail(self._held) else []
         return [*self.task.emit(waiting[:1]), *later]
 
     def release(self) -> list[Effect]:

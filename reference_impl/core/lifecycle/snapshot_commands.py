@@ -7,9 +7,10 @@ coordinator died or its answer was lost, goes on where the first one stopped.
 
 from __future__ import annotations
 
-from ..decisions.checkpointing import Cleanup, record_of_copy
+from ..decisions.checkpointing import Cleanup, MoveStep, record_of_copy
 from ..vocabulary.causes import NeededForRecovery, NotCopied, NotRetained
 from ..vocabulary.effects import Effect, MarkMoved, Return, SweepCopies
+from ..vocabulary.errors import expect
 from ..vocabulary.events import (
     Commanded,
     CommandKind,
@@ -47,15 +48,16 @@ class SnapshotCommands:
         if found is None:
             return [Return(event.command, cause=NotRetained(snapshot))]
         self._copying[snapshot] = found, [event]
-        moves = event.kind is CommandKind.MOVE and self._decisions.deletes_moved(copied=False)
-        return [*(self._cleaner.delete(snapshot) if moves else ()), *self._decisions.copy(found)]
+        first, _ = self._decisions.steps_of_move()
+        deletes_first = event.kind is CommandKind.MOVE and first is MoveStep.delete
+        return [*(self._cleaner.delete(snapshot) if deletes_first else ()), *self._decisions.copy(found)]
 
     def on_files(self, event: FilesCopied) -> list[Effect]:
         """The files of a copy are there, or one of them failed: write its record, or leave nothing of it."""
         if event.checkpoint not in self._copying:
             return []
         if not self._decisions.may_be_recorded(event):
-            return self._not_copied(event.checkpoint, event.failure)
+            return self._not_copied(event.checkpoint, expect(event.failure, str))
         snapshot, _ = self._copying[event.checkpoint]
         return [record_of_copy(snapshot)]
 
@@ -77,8 +79,9 @@ class SnapshotCommands:
 
     def _copied(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
         """There is a complete copy: go on with the move, if it is one."""
-        moves = event.kind is CommandKind.MOVE and self._decisions.deletes_moved(copied=True)
-        return [*(self._moved(snapshot) if moves else ()), Return(event.command, snapshot)]
+        _, last = self._decisions.steps_of_move()
+        deletes_last = event.kind is CommandKind.MOVE and last is MoveStep.delete
+        return [*(self._moved(snapshot) if deletes_last else ()), Return(event.command, snapshot)]
 
     def _moved(self, snapshot: CheckpointId) -> list[Effect]:
         """Delete a snapshot of which there is a copy.  If the job would restore it after a failure, its record says so

@@ -249,7 +249,7 @@ class CheckpointCoordinator:
         pending = self._under_way.pending.get(message.checkpoint)
         if pending is None or message.task not in pending.expected:
             return []
-        return self._abort(pending, Declined(message.task, message.reason, message.subsumed))
+        return self._abort(pending, Declined(message.task, message.cause))
 
     def on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
         pending = self._under_way.pending.get(timeout.checkpoint)

@@ -21,11 +21,11 @@ from typing import Protocol
 
 import msgspec
 
-from ..decisions.checkpointing import CheckpointPlan
+from ..decisions.checkpointing import CheckpointPlan, is_failure
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyCause, AttemptFailed, Declined, JobClosed, RegionRestarts, Subsumed
+from ..vocabulary.causes import AnyCause, Subsumed
 from ..vocabulary.effects import Effect, Store
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.errors import ProtocolViolated
@@ -444,7 +444,7 @@ class Checkpoints:
 
     def _discard_aborted(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         missing = [self._handle(pending, task) for task in pending.expected if task not in pending.acknowledged]
-        aborted = CheckpointAborted(pending.checkpoint, pending.attempt, str(cause), _is_failure(cause))
+        aborted = CheckpointAborted(pending.checkpoint, pending.attempt, str(cause), is_failure(cause))
         return [aborted, *self._cleaner.aborted(pending, missing)]
 
     def _send_abort(self, pending: Pending) -> list[Effect]:
@@ -462,11 +462,3 @@ class Checkpoints:
         self._last_id = self._parts.failover.last_id(self._last_id)  # ids go on
         self._places_lost += aborted - self._parts.failover.places_freed(aborted)  # all are freed
         return [effect for one in pending.values() for effect in self._discard_aborted(one, cause)]
-
-
-def _is_failure(cause: AnyCause) -> bool:
-    """Whether a checkpoint that is aborted for this cause has failed: it was neither subsumed, nor aborted with its
-    attempt or its job."""
-    if isinstance(cause, Declined):
-        return not cause.subsumed
-    return not isinstance(cause, Subsumed | AttemptFailed | RegionRestarts | JobClosed)

@@ -19,7 +19,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.task_spec import TaskSpec
 from ..operators.watermarks import InputTimes
-from ..vocabulary.causes import AnyCause, SnapshotUnfit
+from ..vocabulary.causes import AnyCause, OtherBarrierFirst, SnapshotUnfit
 from ..vocabulary.effects import Block, Effect, Fail, Unblock
 from ..vocabulary.errors import Handlers, ProtocolViolated, Refused
 from ..vocabulary.events import (
@@ -395,9 +395,7 @@ class InputTask(Task):
                 case SendCancelBarrier(checkpoint, declines):
                     effects += self.broadcast(CancelBarrier(checkpoint))
                     if declines:
-                        effects.append(
-                            self.decline(checkpoint, "a newer barrier, or a cancel barrier, came first", subsumed=True)
-                        )
+                        effects.append(self.decline(checkpoint, OtherBarrierFirst()))
         return effects
 
     def _snapshot_and_barrier(self, action: TakeSnapshot) -> list[Effect]:

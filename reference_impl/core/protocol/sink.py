@@ -19,7 +19,7 @@ import msgspec
 from ..decisions.commits import Postponed, SealStep, Verdict, verdict_on
 from ..vocabulary.effects import Effect, Mail, SnapshotTaken, Transact
 from ..vocabulary.errors import expect
-from ..vocabulary.events import Answered, Mailed
+from ..vocabulary.events import Answered, Letter, Mailed
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Record
 from ..vocabulary.state import Sealed, Snapshot, TaskState, as_kept, read_back
@@ -93,6 +93,13 @@ class Writing(msgspec.Struct, frozen=True):
 
 
 Phase = AwaitingFences | Recovering | Writing
+
+
+class PostponedSteps(Letter, frozen=True):
+    """Steps of a pre-commit that are still to be carried out."""
+
+    steps: tuple[SealStep, ...]
+    checkpoint: CheckpointId
 
 
 class CommitterBehind(Protocol):
@@ -205,7 +212,7 @@ class TransactionalSink:
         effects: list[Effect] = [SnapshotTaken(checkpoint)]
         for step in self.task.parts.pre_committing.steps():  # flush, seal, begin the next one
             if isinstance(step, Postponed):
-                effects.append(Mail((step.steps, checkpoint)))
+                effects.append(Mail(PostponedSteps(step.steps, checkpoint)))
             else:
                 effects.extend(self._carry_out(step, checkpoint))
         snapshot = self.task.current_snapshot()
@@ -218,8 +225,8 @@ class TransactionalSink:
         return self._seal(checkpoint) if step is SealStep.seal else self._begin_transaction()
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        steps, checkpoint = event.mail
-        return [effect for step in steps for effect in self._carry_out(step, checkpoint)]
+        put_off = expect(event.letter, PostponedSteps)
+        return [effect for step in put_off.steps for effect in self._carry_out(step, put_off.checkpoint)]
 
     def describe(self, state: TaskState) -> None:
         state.transactions = as_kept(self.sealed)

@@ -21,8 +21,8 @@ from ..job.split_log import COPY_BITS, OFFSET_BITS, SplitLog
 from ..job.task_spec import TaskSpec
 from ..vocabulary.causes import InputDiscarded
 from ..vocabulary.effects import Effect, Fail, LoadPositions, Mail, Rest, SavePosition, Trim
-from ..vocabulary.errors import ProtocolViolated
-from ..vocabulary.events import Event, Mailed, Poll, PositionsLoaded, TimerFired
+from ..vocabulary.errors import ProtocolViolated, expect
+from ..vocabulary.events import Event, Letter, Mailed, Poll, PositionsLoaded, TimerFired
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import (
     Abort,
@@ -82,6 +82,13 @@ class SourceTime(Protocol):
     def describe(self, state: TaskState) -> None: ...
 
     def restore(self, state: TaskState) -> None: ...
+
+
+class PostponedStep(Letter, frozen=True):
+    """A step of a cut that is still to be carried out."""
+
+    step: CutStep
+    checkpoint: CheckpointId
 
 
 class LogTrimming(Protocol):
@@ -303,7 +310,7 @@ class SourceTask(Task):
         effects: list[Effect] = []
         for step in self.parts.source_cut.steps():
             if isinstance(step, PutOff):
-                effects.append(Mail((step.step, checkpoint)))
+                effects.append(Mail(PostponedStep(step.step, checkpoint)))
             else:
                 effects.extend(self._carry_out(step, checkpoint))
         return effects
@@ -312,8 +319,8 @@ class SourceTask(Task):
         return self.take_snapshot(checkpoint) if step is CutStep.record_position else self.barrier(checkpoint)
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        step, checkpoint = event.mail
-        return self._carry_out(step, checkpoint)
+        put_off = expect(event.letter, PostponedStep)
+        return self._carry_out(put_off.step, put_off.checkpoint)
 
     def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
         state = self.unkeyed_state()

@@ -26,7 +26,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.routing import Route, routes_of
 from ..job.task_spec import TaskSpec
-from ..vocabulary.causes import SnapshotUnreadable
+from ..vocabulary.causes import Declining, SnapshotNotWritten, SnapshotUnreadable
 from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Send, SetTimer, Ship, SnapshotTaken
 from ..vocabulary.errors import Handlers, ProtocolViolated
 from ..vocabulary.events import (
@@ -457,21 +457,13 @@ class Task(ABC):
         barrier = Barrier(checkpoint, None, how)
         return [Send(channel, barrier) for channel in self._all_outputs]
 
-    def decline(self, checkpoint: CheckpointId, reason: str, *, subsumed: bool = False) -> Effect:
+    def decline(self, checkpoint: CheckpointId, cause: Declining) -> Effect:
         spec = self.spec
-        return Report(
-            Decline(
-                job=spec.job,
-                attempt=spec.attempt,
-                task=spec.task,
-                checkpoint=checkpoint,
-                reason=reason,
-                subsumed=subsumed,
-            )
-        )
+        decline = Decline(job=spec.job, attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, cause=cause)
+        return Report(decline)
 
     def _on_persist_failed(self, event: PersistFailed) -> list[Effect]:
-        return [self.decline(event.checkpoint, event.reason)]
+        return [self.decline(event.checkpoint, SnapshotNotWritten(event.reason))]
 
     # -- output --------------------------------------------------------------------
 

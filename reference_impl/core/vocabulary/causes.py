@@ -285,13 +285,25 @@ class CancelledByUser(Cause):
 # -- of a checkpoint that is aborted, and of a command that is refused --------------------------------
 
 
+class SnapshotNotWritten(Cause):
+    """The task's snapshot could not be written."""
+
+    detail: str
+
+
+class OtherBarrierFirst(Cause):
+    """A newer barrier, or a cancel barrier, came in place of the checkpoint's barrier: nothing failed."""
+
+
+Declining = SnapshotNotWritten | OtherBarrierFirst
+"""Why a task cannot take part in a checkpoint."""
+
+
 class Declined(Cause):
     """A task cannot take part in the checkpoint."""
 
     task: TaskId
-    detail: str
-    subsumed: bool = False
-    """nothing failed: a newer barrier, or a cancel barrier, came in place of the checkpoint's barrier"""
+    cause: Declining
 
 
 class TimedOut(Cause):
@@ -564,7 +576,9 @@ _WORDS: dict[type, Callable[[Any], str]] = {
         " type than in it: resume from a savepoint"
     ),
     CancelledByUser: lambda one: "by its user",
-    Declined: lambda one: f"{one.task} declined: {one.detail}",
+    SnapshotNotWritten: lambda one: one.detail,
+    OtherBarrierFirst: lambda one: "a newer barrier, or a cancel barrier, came first",
+    Declined: lambda one: f"{one.task} declined: {one.cause}",
     TimedOut: lambda one: "it timed out",
     NotStored: lambda one: one.detail,
     Subsumed: lambda one: f"subsumed by checkpoint {one.by}",

@@ -6,13 +6,13 @@ another is durable, it is a field of that one: `Persist(…, then=(Report(…),)
 
 from __future__ import annotations
 
-from typing import Any, dataclass_transform
+from typing import dataclass_transform
 
 import msgspec
 
 from .causes import AnyCause
 from .ends import Status
-from .events import CompletedCheckpoint, JobRecord
+from .events import CompletedCheckpoint, JobRecord, Letter
 from .formats import Filed, WriteStep
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
@@ -212,8 +212,7 @@ class Compact(Effect):
 class Mail(Effect):
     """Put a mail into the task's own mailbox; it is opened when nothing else is due."""
 
-    mail: Any
-    """a value; the task that sent it knows what to do then"""
+    letter: Letter
 
 
 class SetTimer(Effect):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, dataclass_transform
+from typing import dataclass_transform
 
 import msgspec
 
@@ -131,10 +131,14 @@ class Answered(Event):
     outcome: Outcome
 
 
+class Letter(msgspec.Struct, frozen=True):
+    """What a mail says.  Each machine that sends itself mails has its own kind."""
+
+
 class Mailed(Event):
     """A mail that the task put off (`effects.Mail`) is due."""
 
-    mail: Any
+    letter: Letter
 
 
 class TimerFired(Event):
@@ -198,8 +202,8 @@ class FilesCopied(Event):
     """The files of a snapshot are in the directory of the user, or one of them could not be copied."""
 
     checkpoint: CheckpointId
-    failure: str = ""
-    """names the file that is missing, altered or could not be written; empty if all are there"""
+    failure: str | None = None
+    """names the file that is missing, altered or could not be written; None if all are there"""
 
 
 class SnapshotCopied(Event):

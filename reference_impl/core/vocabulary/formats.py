@@ -73,7 +73,7 @@ class NewFile(msgspec.Struct, frozen=True, gc=False):
 
     file: StateFile
     data: bytes
-    path: str = ""
+    path: str | None = None
     """where this machine has the same bytes already, perhaps: a store on the same disk links them"""
 
 

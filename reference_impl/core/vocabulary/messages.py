@@ -11,6 +11,7 @@ from typing import dataclass_transform
 
 import msgspec
 
+from .causes import Declining
 from .ends import JobEnd
 from .formats import Format
 from .ids import AttemptId, CheckpointId, Handle, TaskId
@@ -231,9 +232,7 @@ class Decline(Control, kw_only=True, tag="decline"):
 
     task: TaskId
     checkpoint: CheckpointId
-    reason: str
-    subsumed: bool = False
-    """nothing failed: a newer barrier, or a cancel barrier, came in place of the checkpoint's barrier"""
+    cause: Declining
 
 
 class InputEnded(Control, kw_only=True, tag="ended"):

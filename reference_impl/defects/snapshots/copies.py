@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...core.decisions.checkpointing import Cleanup, record_of_copy
+from ...core.decisions.checkpointing import Cleanup, MoveStep, record_of_copy
 from ...core.vocabulary.effects import Effect
 from ...core.vocabulary.events import CompletedCheckpoint, FilesCopied, files_needed
 from ..registry import Defect
@@ -13,9 +13,9 @@ from ..registry import Defect
 class DeletedBeforeItIsCopied(Cleanup):
     """P35: a snapshot is deleted first and copied then, and the copy gets its record though files are gone."""
 
-    def deletes_moved(self, *, copied: bool) -> bool:
+    def steps_of_move(self) -> tuple[MoveStep, ...]:
         self.reached = True
-        return not copied
+        return (MoveStep.delete, MoveStep.copy)
 
     def may_be_recorded(self, copied: FilesCopied) -> bool:
         return True
@@ -42,7 +42,7 @@ class RecordWithoutFiles(Cleanup):
     """P49: a copy gets its record although a file is missing or cannot be written."""
 
     def may_be_recorded(self, copied: FilesCopied) -> bool:
-        self.reached = self.reached or bool(copied.failure)
+        self.reached = self.reached or copied.failure is not None
         return True
 
 

@@ -12,6 +12,7 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.coordinator import Coordinator
+from cutproof.reference_impl.core.vocabulary.causes import Declining, SnapshotNotWritten
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
@@ -57,6 +58,8 @@ from cutproof.reference_impl.core.vocabulary.transactions import Done, NoAnswer
 
 T = TypeVar("T", bound=Effect)
 M = TypeVar("M", bound=Control)
+
+NO_ROOM = SnapshotNotWritten("no room")
 
 SOURCE, OP, SINK = TASKS = (TaskId("source-0"), TaskId("op-0"), TaskId("sink-0"))
 GRAPH = JobGraph(
@@ -209,10 +212,14 @@ class CoordinatorRig:
         ]
 
     def decline(
-        self, checkpoint: int, task: str = OP, attempt: int | None = None, *, subsumed: bool = False
+        self,
+        checkpoint: int,
+        task: str = OP,
+        attempt: int | None = None,
+        *,
+        cause: Declining = NO_ROOM,
     ) -> list[Effect]:
-        declined = CheckpointId(checkpoint)
-        return self.report(Decline, task, attempt, checkpoint=declined, reason="no room", subsumed=subsumed)
+        return self.report(Decline, task, attempt, checkpoint=CheckpointId(checkpoint), cause=cause)
 
     def ended(self, *tasks: str) -> list[Effect]:
         return [effect for task in tasks or self.machine.tasks for effect in self.report(InputEnded, task)]

@@ -14,7 +14,7 @@ from cutproof.harness.scenario.files import read_history, read_scenario
 from cutproof.properties.invariants.judge import Judgement, judge
 from cutproof.properties.model import history as contract
 from cutproof.properties.model.history import History
-from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Violated
+from cutproof.properties.model.verdict import INVARIANTS, Holds, Reason, Unknown, Violated
 from cutproof.properties.model.workload import origin_of
 from cutproof.properties.spark.unasked import REASONS
 
@@ -100,7 +100,7 @@ def test_without_the_networks_log_order_is_unknown_and_the_rest_stays() -> None:
         history.channels = []
 
     whole, less = _judged().verdicts, _judged(forget).verdicts
-    assert less["order"] == Unknown(reason="not observable", detail="the sends were not recorded")
+    assert less["order"] == Unknown(reason=Reason.NOT_OBSERVABLE, detail="the sends were not recorded")
     assert {name: less[name] for name in INVARIANTS if name != "order"} == {
         name: whole[name] for name in INVARIANTS if name != "order"
     }

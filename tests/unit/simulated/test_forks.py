@@ -21,7 +21,7 @@ from cutproof.properties.model.history import (
     JobEnded,
     TaskFailed,
 )
-from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.verdict import Holds, Reason, Unknown, Violated
 from cutproof.properties.model.workload import Count
 from cutproof.properties.mutations.tampering import FORK_MUTATIONS, tamperings
 from cutproof.properties.quick_checker.case import Case
@@ -72,7 +72,7 @@ def test_a_fork_of_which_nothing_was_compared_is_no_proof(monkeypatch: pytest.Mo
     scenario, history = forked(Fork(trigger=AtRest(), snapshot="newest"))
     for name in restorable_check.OF_A_FORK:
         monkeypatch.setitem(
-            restorable_check.OF_A_FORK, name, lambda fork: Unknown(reason="not promised", detail="plain sink")
+            restorable_check.OF_A_FORK, name, lambda fork: Unknown(reason=Reason.NOT_PROMISED, detail="plain sink")
         )
     verdict = restorable(scenario, history)
     assert isinstance(verdict, Unknown)

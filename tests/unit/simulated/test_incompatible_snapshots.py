@@ -15,7 +15,7 @@ from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.incompatible import finished_before, refused_by_name, undescribed
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded
 from cutproof.properties.model.upgrade import Upgrade
-from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Violated
+from cutproof.properties.model.verdict import INVARIANTS, Holds, Reason, Unknown, Violated
 from cutproof.properties.model.workload import Count, Input, InputRecord, Map, Node, Union, Workload
 from cutproof.properties.mutations.tampering import COMPATIBILITY_MUTATIONS, tamperings
 from cutproof.properties.quick_checker.case import Case
@@ -180,7 +180,7 @@ def test_of_a_job_with_operators_that_nobody_described_nothing_is_known() -> Non
     verdicts = judge(case.workload, case.submitted, case.history).verdicts
     assert verdicts == dict.fromkeys(
         INVARIANTS,
-        Unknown(reason="not observable", detail="job 2 began with fresh, which the workload does not describe"),
+        Unknown(reason=Reason.NOT_OBSERVABLE, detail="job 2 began with fresh, which the workload does not describe"),
     )
 
 

@@ -245,10 +245,9 @@ class InFlight:
     def hold(self, checkpoint: CheckpointId, snapshot: Snapshot) -> bool:
         """Keep a snapshot until its in-flight data is complete; False if it need not wait."""
         recording = self._recordings.get(checkpoint)
-        waits = self._capture.waits(records=recording is not None, ended=snapshot.ended)
         if recording is None:
             return False
-        if not waits:
+        if self._capture.awaited(recording, ended=snapshot.ended) is None:
             del self._recordings[checkpoint]
             self._changed()
             return False

@@ -26,6 +26,6 @@ def test_a_copy_refers_to_no_log() -> None:
     assert record_of_copy(replace(complete_snapshot(5), logs=("log",))).snapshot.logs == ()
 
 
-@pytest.mark.parametrize(("failure", "recorded"), [("", True), ("op-0: the store reported an error", False)])
-def test_a_copy_gets_its_record_only_if_all_its_files_are_there(failure: str, recorded: bool) -> None:
+@pytest.mark.parametrize(("failure", "recorded"), [(None, True), ("op-0: the store reported an error", False)])
+def test_a_copy_gets_its_record_only_if_all_its_files_are_there(failure: str | None, recorded: bool) -> None:
     assert Parts().cleanup.may_be_recorded(FilesCopied(CheckpointId(5), failure)) is recorded

@@ -24,14 +24,14 @@ from cutproof.reference_impl.core.vocabulary.messages import (
 )
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval
 from cutproof.reference_impl.core.vocabulary.transactions import Fence
-from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, handle
+from unit.core.coordinator_rig import NO_ROOM, OP, SINK, SOURCE, TASKS, CoordinatorRig, handle
 from unit.core.machines import ATTEMPT, source
 
 VALUES: dict[str, Any] = {
     "task": TaskId(OP),
     "checkpoint": 1,
     "handle": handle(1, OP),
-    "reason": "late",
+    "cause": NO_ROOM,
     "number": 1,
     "serial": 1,
     "splits": {},

@@ -154,8 +154,8 @@ def from_source(**changed: Any) -> JobGraph:
 
 
 def test_edges_by_key_and_straight_on_are_supported() -> None:
-    assert unsupported(GRAPH, LOCAL) == ""
-    assert unsupported(graph(inputs=(EdgeSpec(sender="source", partitioning="forward"),)), LOCAL) == ""
+    assert unsupported(GRAPH, LOCAL) is None
+    assert unsupported(graph(inputs=(EdgeSpec(sender="source", partitioning="forward"),)), LOCAL) is None
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from cutproof.reference_impl.core.vocabulary.causes import (
     Declined,
     Killed,
     NotStored,
+    SnapshotNotWritten,
     StopFailed,
     TimedOut,
 )
@@ -252,14 +253,14 @@ def test_the_next_waits_for_the_minimum_pause() -> None:
 
 # -- it is aborted ------------------------------------------------------------------------------------
 
-DECLINE = Decline(job=1, attempt=AttemptId(2), task=OP, checkpoint=NUMBER, reason="busy")
+DECLINE = Decline(job=1, attempt=AttemptId(2), task=OP, checkpoint=NUMBER, cause=SnapshotNotWritten("busy"))
 
 
 def test_a_checkpoint_that_is_declined_or_times_out_is_aborted_and_counted() -> None:
     job = Job()
     assert job.machine.on_decline(DECLINE) == job.machine.on_checkpoint_timeout(CheckpointTimeout(NUMBER)) == []
     job.pending(command=9)
-    declined = Declined(OP, "busy")
+    declined = Declined(OP, SnapshotNotWritten("busy"))
     assert job.machine.on_decline(DECLINE) == [CLEANED, Return(9, cause=declined)]
     job.pending()
     assert job.machine.on_checkpoint_timeout(CheckpointTimeout(NUMBER)) == [CLEANED]

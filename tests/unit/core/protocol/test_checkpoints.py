@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.reference_impl.core.vocabulary.causes import OtherBarrierFirst
 from cutproof.reference_impl.core.vocabulary.effects import Discard, SaveJob, SendToTask, SetTimer, Store
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Abort, Cancel, Complete, Trigger
@@ -329,7 +330,7 @@ def test_a_checkpoint_that_is_declined_for_a_newer_barrier_is_no_failure() -> No
     job = CoordinatorRig(tolerated_failures=0, concurrent_checkpoints=2).up()
     job.trigger()
     job.trigger()
-    effects = job.decline(1, subsumed=True)
+    effects = job.decline(1, cause=OtherBarrierFirst())
     assert not addressed(Cancel, effects)
     assert [(change.checkpoint, change.failed) for change in of(CheckpointAborted, effects)] == [(1, False)]
     effects = job.decline(2)

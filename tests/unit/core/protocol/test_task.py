@@ -10,6 +10,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.operators import Count, FlatMap, Join, Map
 from cutproof.reference_impl.core.protocol.input_task import InputTask
+from cutproof.reference_impl.core.vocabulary.causes import OtherBarrierFirst, SnapshotNotWritten
 from cutproof.reference_impl.core.vocabulary.effects import (
     Block,
     Load,
@@ -124,7 +125,7 @@ def test_a_cancel_barrier_is_handed_on_and_reported() -> None:
     assert take(task, cancelled(1), 0) == [
         Send(0, cancelled(1)),
         Send(1, cancelled(1)),
-        decline("op-0", 1, "a newer barrier, or a cancel barrier, came first", subsumed=True),
+        decline("op-0", 1, OtherBarrierFirst()),
         Unblock(1),
     ]
 
@@ -157,7 +158,7 @@ def test_processing_goes_on_while_the_state_is_written() -> None:
 def test_a_write_that_fails_declines_the_checkpoint() -> None:
     task = up(operator())
     take(task, barrier(1))
-    assert task.step(PersistFailed(1, "disk full")) == [decline("op-0", 1, "disk full")]
+    assert task.step(PersistFailed(1, "disk full")) == [decline("op-0", 1, SnapshotNotWritten("disk full"))]
 
 
 # -- held output -----------------------------------------------------------------------------------------------
@@ -168,8 +169,8 @@ def test_the_first_row_goes_out_and_the_rest_by_mail() -> None:
     first, mail = take(task, row(1, 3, origin=256))
     assert first == Send(0, row(1, 3, origin=256))
     assert isinstance(mail, Mail)
-    assert task.step(Mailed(mail.mail)) == [Send(0, row(1, 4, origin=257)), Send(0, row(1, 5, origin=258))]
-    assert task.step(Mailed(mail.mail)) == [], "nothing is let out twice"
+    assert task.step(Mailed(mail.letter)) == [Send(0, row(1, 4, origin=257)), Send(0, row(1, 5, origin=258))]
+    assert task.step(Mailed(mail.letter)) == [], "nothing is let out twice"
 
 
 def test_one_row_or_none_needs_no_mail() -> None:

@@ -32,7 +32,7 @@ from cutproof.harness.search.worker import Chunk, Plan
 from cutproof.harness.shrink.on_subject import Seen, shrink_on
 from cutproof.harness.shrink.shrink import Shrunk
 from cutproof.harness.subject.port import Capabilities, Subject, SubjectFailed
-from cutproof.properties.model.verdict import Unknown
+from cutproof.properties.model.verdict import Reason, Unknown
 from cutproof.reports.nights.model import Night
 from unit.harness.chaos import banks
 from unit.harness.chaos.banks import failure
@@ -365,7 +365,7 @@ def test_a_subject_of_which_nothing_was_judged_makes_no_night_green(
 ) -> None:
     class Silent(Watch):
         def _add(self, outcome: ScenarioOutcome) -> None:
-            unknown = dict.fromkeys(outcome.verdicts, Unknown(reason="not exercised"))
+            unknown = dict.fromkeys(outcome.verdicts, Unknown(reason=Reason.NOT_EXERCISED))
             super()._add(replace(outcome, verdicts=unknown) if self._subject == DEFECTIVE else outcome)
 
     monkeypatch.setattr(Defective, "planted", ())

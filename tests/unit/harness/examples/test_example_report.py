@@ -20,7 +20,7 @@ from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.search import oracle
-from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.verdict import Holds, Reason, Unknown, Violated
 from cutproof.reports.example_report import render_example
 from unit.harness.subjects import Agreeing
 
@@ -110,7 +110,7 @@ EXAMPLE_RUN = ExampleRun(
     document="the text",
     subject="simulated",
     outcome="held",
-    verdicts={"exactly-once": Holds(exercised=3), "drain": Unknown(reason="not exercised")},
+    verdicts={"exactly-once": Holds(exercised=3), "drain": Unknown(reason=Reason.NOT_EXERCISED)},
     claims=[Shown(text="it grows", shown=True, evidence="by 3")],
 )
 NOT_SHOWN = [*EXAMPLE_RUN.claims, Shown(text="it ends", shown=False, evidence="it goes on")]

@@ -286,3 +286,15 @@ def test_a_place_that_cannot_be_written_is_the_environments_failure(
     processes.keep = tmp_path / "file"
     with pytest.raises(HarnessFailed, match=r"^the run cannot be kept in .*; name another place with XDG_STATE_HOME$"):
         processes.run(join())
+
+
+@pytest.mark.parametrize(("timeout_us", "said"), [(40_000, msgspec.UNSET), (100, True)])
+def test_a_history_from_journals_says_whether_a_checkpoints_timeout_is_short(
+    timeout_us: int, said: bool | msgspec.UnsetType, tmp_path: Path
+) -> None:
+    (tmp_path / "journal").mkdir()
+    engine = msgspec.structs.replace(chain().engine, checkpoint_timeout_us=timeout_us)
+    hurried = msgspec.structs.replace(
+        script(tmp_path / "run"), scenario=msgspec.structs.replace(chain(), faults=(), engine=engine)
+    )
+    assert evidence.history_of(hurried, tmp_path / "journal").short_timeout is said

@@ -47,7 +47,7 @@ from cutproof.properties.model.history import (
     JournalEntry,
     Timed,
 )
-from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from cutproof.reports.model import ReportView, RestartCounts, ScenarioCounts
 from cutproof.reports.overview import restarts_lead
 from cutproof.reports.render import render_html
@@ -66,7 +66,7 @@ def outcome(index: int, **verdicts: Verdict) -> ScenarioOutcome:
     return outcome_of(index, chain(), history(), named)
 
 
-HOLDS, UNKNOWN = Holds(exercised=2), Unknown(reason="not exercised")
+HOLDS, UNKNOWN = Holds(exercised=2), Unknown(reason=Reason.NOT_EXERCISED)
 VIOLATED = Violated(difference="lost row", message="one row is lost")
 
 

@@ -17,7 +17,7 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search.oracle import put
 from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.run import Result, run
-from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.model.verdict import Holds, Reason, Unknown, Verdict, Violated
 from cutproof.properties.model.workload import Input, Node, Sum, Workload
 from cutproof.properties.semantics.user_functions import user_nodes
 from cutproof.properties.spark import unasked
@@ -140,7 +140,7 @@ def test_what_is_unknown_is_nobodys_verdict() -> None:
     verdicts: dict[str, Verdict] = {
         "exactly-once": Holds(exercised=1),
         "order": Holds(exercised=1),
-        "visibility": Unknown(reason="not exercised"),
+        "visibility": Unknown(reason=Reason.NOT_EXERCISED),
         "no-data-loss": violated("lost row"),
     }
     assert by_both(verdicts, ASKED) == ("exactly-once", "no-data-loss")

@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.properties.invariants.at_least_once import check, replayed_records
 from cutproof.properties.model.history import History
-from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.verdict import Holds, Reason, Unknown, Violated
 from cutproof.properties.model.workload import Sum
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
@@ -148,7 +148,7 @@ def test_nothing_replayed_shows_nothing() -> None:
     toy = Toy(counting(), sink="plain", guarantee="at-least-once")
     toy.start()
     toy.finish()
-    assert judged(toy) == Unknown(reason="not exercised", detail="no record was read again")
+    assert judged(toy) == Unknown(reason=Reason.NOT_EXERCISED, detail="no record was read again")
 
 
 def test_exactly_once_output_is_for_another_invariant() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutproof.properties.invariants.at_most_once import check
 from cutproof.properties.model.history import History
-from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.verdict import Holds, Reason, Unknown, Violated
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, recovered, run
@@ -103,7 +103,7 @@ def test_without_a_failure_nothing_was_shown() -> None:
     toy = Toy(counting(), sink="plain", guarantee="at-most-once")
     toy.start()
     toy.finish()
-    assert judged(toy) == Unknown(reason="not exercised", detail="no failure after a record was read")
+    assert judged(toy) == Unknown(reason=Reason.NOT_EXERCISED, detail="no failure after a record was read")
 
 
 def test_other_modes_promise_something_else() -> None:

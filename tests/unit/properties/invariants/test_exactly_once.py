@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.properties.invariants.exactly_once import check
 from cutproof.properties.model.history import FaultFired, History, JobEnded, Written
-from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.verdict import Holds, Reason, Unknown, Violated
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, joining, recovered, run
@@ -159,7 +159,7 @@ def test_without_a_hazard_nothing_was_shown() -> None:
     toy.start()
     toy.finish()
     assert judged(toy) == Unknown(
-        reason="not exercised", detail="no restore amid records, no disturbed commit of a row"
+        reason=Reason.NOT_EXERCISED, detail="no restore amid records, no disturbed commit of a row"
     )
 
 
@@ -181,7 +181,7 @@ def test_no_committed_row_shows_nothing() -> None:
     history = toy.history()
     history.committed.clear()
     history.completed.clear()
-    assert judged(toy, history) == Unknown(reason="not exercised", detail="no row was committed")
+    assert judged(toy, history) == Unknown(reason=Reason.NOT_EXERCISED, detail="no row was committed")
 
 
 def test_a_transaction_that_its_store_gave_up_breaks_the_assumption_only_if_the_job_reports_it() -> None:
@@ -202,7 +202,7 @@ def test_a_transaction_that_its_store_gave_up_breaks_the_assumption_only_if_the_
 
 def test_a_plain_sink_promises_less() -> None:
     verdict = judged(finished(sink="plain"))
-    assert verdict == Unknown(reason="not promised", detail="exactly-once mode with a plain sink")
+    assert verdict == Unknown(reason=Reason.NOT_PROMISED, detail="exactly-once mode with a plain sink")
 
 
 def test_resuming_an_older_snapshot_promises_nothing() -> None:
@@ -217,7 +217,7 @@ def test_resuming_an_older_snapshot_promises_nothing() -> None:
     toy.end("cancelled")
     toy.resume(older)
     toy.finish()
-    assert judged(toy) == Unknown(reason="not promised", detail="resumed from an older snapshot")
+    assert judged(toy) == Unknown(reason=Reason.NOT_PROMISED, detail="resumed from an older snapshot")
 
 
 def test_an_idempotent_table_holds_the_last_row_of_each_key() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.properties.invariants import exactly_once, judge
 from cutproof.properties.invariants.judge import CHECKERS, Judgement
-from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Verdict, Violated
+from cutproof.properties.model.verdict import INVARIANTS, Holds, Reason, Unknown, Verdict, Violated
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.histories import correct_runs, counting, recovered
 
@@ -50,6 +50,6 @@ def test_one_violation_decides() -> None:
 
 
 def test_nothing_but_unknown_is_no_pass() -> None:
-    unknown = Unknown(reason="not exercised")
+    unknown = Unknown(reason=Reason.NOT_EXERCISED)
     assert Judgement(verdicts={"order": unknown}).outcome == "unknown"
     assert Judgement(verdicts={"order": unknown, "drain": Holds(exercised=1)}).outcome == "held"

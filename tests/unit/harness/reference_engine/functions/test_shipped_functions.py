@@ -42,7 +42,7 @@ from cutproof.harness.workloads.user_functions import (
     known,
     known_within,
 )
-from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.verdict import Holds, Reason, Unknown, Violated
 from cutproof.properties.model.workload import Count, Node, User, Workload
 from cutproof.properties.reconstruct.replay import is_determined
 from cutproof.properties.semantics.classes import class_of
@@ -188,9 +188,9 @@ def test_what_no_counterpart_speaks_of_is_not_counted_as_shown() -> None:
     assert "at-least-once" in {name for one in of(CHANGES) for name in can_show(one)}
     verdicts = run(SimulatedSubject(), weak[0]).judgement.verdicts
     why = "records may come late for a user's timers, and no counterpart defines what happens to them"
-    late = Unknown(reason="not promised", detail=why)
+    late = Unknown(reason=Reason.NOT_PROMISED, detail=why)
     assert {verdicts[name] for name in ("at-least-once", "no-data-loss", "restored-state")} == {late}
-    assert verdicts["at-most-once"] == Unknown(reason="not promised", detail="at-least-once is another promise"), (
+    assert verdicts["at-most-once"] == Unknown(reason=Reason.NOT_PROMISED, detail="at-least-once is another promise"), (
         "which would not be promised without timers either"
     )
 
