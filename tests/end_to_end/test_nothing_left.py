@@ -20,7 +20,7 @@ from end_to_end.command_line import command, environment, without_java
 from unit.processes.stores import RunningServer
 from unit.processes.toys import wait_for_end
 
-KILLS = 20
+KILLS = 12
 SIDE_BY_SIDE = 4
 WITHIN_S = 25.0
 """in which all has to be gone; it takes a second or two where nobody else wants the machine"""

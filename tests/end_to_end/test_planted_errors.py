@@ -11,10 +11,12 @@ import pytest
 
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode
+from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search.campaign import Verified
 from cutproof.harness.search.oracle import Examined, PySpark
 from cutproof.harness.search.verification import verify
-from cutproof.harness.subject.port import Capabilities
+from cutproof.harness.shrink.shrink import Shrunk
+from cutproof.harness.subject.port import Capabilities, Subject
 from cutproof.properties.model.workload import (
     AnyOperator,
     Batch,
@@ -50,7 +52,7 @@ SCENARIOS = 3
 SEED = 4
 """of whose scenarios PySpark is asked about the rows of each, whatever was in flight"""
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = pytest.mark.usefixtures("spark", "as_found")
 
 OPERATORS: dict[str, AnyOperator] = {
     "map": Map(multiply=3, add=1),
@@ -156,6 +158,16 @@ def wrongly(column: str) -> PySpark:
     oracle = PySpark(Oracle(meanings={**MEANINGS, **meanings}))
     oracle.examine([question for name in OPERATORS for question in questions(name)])
     return oracle
+
+
+@pytest.fixture
+def as_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What seems to violate is not shrunk: the two judges disagree about it as it is."""
+
+    def unshrunk(subject: Subject, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
+        return Shrunk(scenario=scenario, runs=0)
+
+    monkeypatch.setattr("cutproof.harness.search.worker.shrink_on", unshrunk)
 
 
 def is_the_harness_that_failed(done: Verified) -> bool:

@@ -143,8 +143,13 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["plain", "ns", "csv", "json", "mixed"])
-@pytest.mark.parametrize("way", WAYS)
+HANDED = ("ns", "csv", "json", "mixed")
+
+
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    [*((way, "plain") for way in WAYS), *((way, kind) for way in ("all columns", "relative") for kind in HANDED)],
+)
 def test_both_engines_find_the_same(spark: SparkSession, tmp_path: Path, way: str, kind: str) -> None:
     seed = 100 * list(WAYS).index(way) + 7
     expected, actual = written(tmp_path, seed, kind)

@@ -265,7 +265,7 @@ def test_hypothesis_shrinks_records_and_faults() -> None:
         return max(keys.values(), default=0) >= 2 and any(isinstance(fault, KillTask) for fault in scenario.faults)
 
     quiet = settings(database=None, max_examples=300, suppress_health_check=list(HealthCheck), derandomize=True)
-    smallest = find(scenarios(max_records=60), killed_with_a_key_twice, settings=quiet)
+    smallest = find(scenarios(max_records=24), killed_with_a_key_twice, settings=quiet)
     assert len(smallest.faults) <= 2
     assert smallest.workload.records() <= 6
 

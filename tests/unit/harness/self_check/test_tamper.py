@@ -25,16 +25,16 @@ def draw() -> Draw:
     return drawer(Plan(), SUBJECT)
 
 
-def _tamper(draw: Draw, scenarios: int = 12) -> TamperReport:
+def _tamper(draw: Draw, scenarios: int = 6) -> TamperReport:
     return tamper(SUBJECT, draw, seed=5, scenarios=scenarios)
 
 
 def test_every_mutation_that_is_made_is_seen(draw: Draw) -> None:
     """That 90 scenarios reach every mutation is shown end to end, in `test_verbs`."""
-    report = _tamper(draw, 20)
+    report = _tamper(draw, 12)
     assert [mutation.name for mutation in report.tamperings] == list(MUTATIONS)
     assert report.caught == sum(mutation.tried for mutation in report.tamperings) > 60
-    assert (report.scenarios, report.missed) == (20, 0)
+    assert (report.scenarios, report.missed) == (12, 0)
     reached = [mutation.name for mutation in report.tamperings if mutation.tried]
     assert sorted([*reached, *report.not_reached]) == sorted(MUTATIONS)
     assert report.has_teeth == (report.not_reached == [])
@@ -53,7 +53,7 @@ def test_a_judge_that_never_finds_a_violation_has_no_teeth(draw: Draw, monkeypat
     monkeypatch.setattr(module, "judge", toothless)
     report = _tamper(draw)
     assert report.caught == 0
-    assert report.missed > 50
+    assert report.missed > 30
     assert not report.has_teeth
     assert all(mutation.missed == [] or mutation.missed[0].startswith("5 ") for mutation in report.tamperings)
     assert max(len(mutation.missed) for mutation in report.tamperings) == module.MISSES_KEPT
@@ -67,12 +67,12 @@ def test_a_mutation_that_no_history_has_a_place_for_is_not_reached(draw: Draw, m
 
 
 def test_a_scenario_that_cannot_be_run_is_reported_and_ends_nothing(draw: Draw) -> None:
-    report = tamper(Broken(), draw, seed=5, scenarios=12)
-    assert report.scenarios == 12
-    odd = [number for number in range(12) if draw(5, number).workload.records() % 2]
-    assert [one.number for one in report.not_run if one.number < 12] == odd
+    report = tamper(Broken(), draw, seed=5, scenarios=6)
+    assert report.scenarios == 6
+    odd = [number for number in range(6) if draw(5, number).workload.records() % 2]
+    assert [one.number for one in report.not_run if one.number < 6] == odd != []
     assert report.not_run[0].reason.startswith("RuntimeError: no connection at all (run, line")
-    assert report.caught > 50
+    assert report.caught > 30
 
 
 def test_nothing_more_is_searched_where_nothing_could_be_run(draw: Draw) -> None:
