@@ -12,7 +12,7 @@ from ..core.decisions.checkpointing import (
     CheckpointPlan,
     Cleanup,
     Completion,
-    PendingCheckpoint,
+    PendingView,
     Tolerance,
     Triggering,
 )
@@ -107,7 +107,7 @@ class CountsSubsumed(Tolerance):
 class KeepsRejectedState(Completion):
     """E03: the state in a rejected acknowledgement is neither used nor deleted."""
 
-    def unwanted(self, ack: Ack, taker: PendingCheckpoint | None) -> list[Handle]:
+    def unwanted(self, ack: Ack, taker: PendingView | None) -> list[Handle]:
         self.reached = self.reached or taker is None
         return []
 
@@ -154,7 +154,7 @@ class AdvancesTheCounter(Completion):
     def __init__(self, ids: SharedId) -> None:
         self._ids = ids
 
-    def counts(self, ack: Ack, pending: PendingCheckpoint) -> bool:
+    def counts(self, ack: Ack, pending: PendingView) -> bool:
         if ack.checkpoint == self._ids.unadvanced:
             self._ids.unadvanced = None
         return super().counts(ack, pending)
@@ -187,7 +187,7 @@ class UnknownIsDiscarded(Completion):
     """E04: the book of periodic checkpoints does not know the savepoint; the state in its acknowledgements is
     discarded."""
 
-    def unwanted(self, ack: Ack, taker: PendingCheckpoint | None) -> list[Handle]:
+    def unwanted(self, ack: Ack, taker: PendingView | None) -> list[Handle]:
         unknown = taker is None or taker.savepoint
         self.reached = self.reached or (unknown and taker is not None)
         return super().unwanted(ack, None if unknown else taker)
@@ -214,7 +214,7 @@ class StopsTheNext(Fencing):
 class RefusesRepeats(Completion):
     """I32: an acknowledgement that is sent again is not recognised, and its state is discarded."""
 
-    def counts(self, ack: Ack, pending: PendingCheckpoint) -> bool:
+    def counts(self, ack: Ack, pending: PendingView) -> bool:
         counts, repeated = super().counts(ack, pending), ack.task in pending.acknowledged
         self.reached = self.reached or (counts and repeated)
         return counts and not repeated

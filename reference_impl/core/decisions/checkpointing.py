@@ -79,8 +79,8 @@ class Triggering(Part):
         return [SetTimer(CheckpointTimeout(checkpoint), timeout_us)]
 
 
-class PendingCheckpoint(Protocol):
-    """What is known of a checkpoint under way."""
+class PendingView(Protocol):
+    """What a decision sees of a pending checkpoint."""
 
     @property
     def savepoint(self) -> bool: ...
@@ -97,7 +97,7 @@ class PendingCheckpoint(Protocol):
 class Completion(Part):
     """When a checkpoint is complete, and what happens to acknowledgements that come too late."""
 
-    def counts(self, ack: Ack, pending: PendingCheckpoint) -> bool:
+    def counts(self, ack: Ack, pending: PendingView) -> bool:
         """Whether an acknowledgement of a pending checkpoint counts: unless its task has finished since it wrote the
         state, which then nobody needs.  A repeat counts too: the state is the same."""
         return ack.task not in pending.finished
@@ -111,7 +111,7 @@ class Completion(Part):
         """The checkpoints that go on taking acknowledgements once one is complete: all others."""
         return tuple(checkpoint for checkpoint in pending if checkpoint != complete)
 
-    def unwanted(self, ack: Ack, taker: PendingCheckpoint | None) -> list[Handle]:
+    def unwanted(self, ack: Ack, taker: PendingView | None) -> list[Handle]:
         """The handles to discard after an acknowledgement: that of its state, if no pending checkpoint took it."""
         return [ack.handle] if taker is None else []
 

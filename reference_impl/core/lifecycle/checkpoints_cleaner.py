@@ -14,7 +14,7 @@ from ..extensions.snapshots.shared_files import SharedFiles
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.attempts import Attempts
-from ..protocol.checkpoints import Pending, UnderWay
+from ..protocol.checkpoints import PendingCheckpoint, UnderWay
 from ..vocabulary.effects import ClearLogs, Discard, Effect, Sweep
 from ..vocabulary.events import CompletedCheckpoint, all_of, files_needed
 from ..vocabulary.ids import CheckpointId, Handle
@@ -58,7 +58,7 @@ class CheckpointsCleaner:
     def discard_if_written(self, handle: Handle) -> None:
         self._leftovers[handle] = None
 
-    def acknowledged(self, ack: Ack, taker: Pending | None) -> list[Effect]:
+    def acknowledged(self, ack: Ack, taker: PendingCheckpoint | None) -> list[Effect]:
         """Discard a state that no pending checkpoint wants, unless a complete one holds it."""
         if taker is None:
             if self._completed.holds(ack.handle):
@@ -71,7 +71,7 @@ class CheckpointsCleaner:
             handles = (*handles, *self._files.freed_by_abort(ack.files))
         return [Discard(handles)] if handles else []
 
-    def aborted(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
+    def aborted(self, pending: PendingCheckpoint, missing: Sequence[Handle]) -> list[Effect]:
         """Discard what is acknowledged, and remember what may still be written."""
         self._leftovers.update(dict.fromkeys(missing))
         left = self._parts.cleanup.left_behind(pending.acknowledged)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ..decisions.finishing import Ending
 from ..job.config import Config
 from ..protocol.attempts import Attempts
-from ..protocol.checkpoints import Pending, UnderWay
+from ..protocol.checkpoints import PendingCheckpoint, UnderWay
 from ..vocabulary.effects import Effect
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.ids import CheckpointId, TaskId
@@ -57,7 +57,7 @@ class FinishingTasks:
 
     # -- one by one ----------------------------------------------------------------------
 
-    def order(self, complete: Pending) -> list[Effect]:
+    def order(self, complete: PendingCheckpoint) -> list[Effect]:
         """A checkpoint is complete: order those tasks to finish whose whole work it covers.  If the job is about to
         end, all tasks are soon ordered to."""
         if self._under_way.is_ending:

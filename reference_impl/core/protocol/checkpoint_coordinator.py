@@ -35,7 +35,7 @@ from ..vocabulary.messages import Ack, Complete, Decline
 from ..vocabulary.stages import Stage
 from ..vocabulary.timeouts import CheckpointInterval, CheckpointTimeout, MinimumPause
 from .attempts import Attempts
-from .checkpoints import Checkpoints, CompletedCheckpoints, FinishedTasks, Pending, UnderWay
+from .checkpoints import Checkpoints, CompletedCheckpoints, FinishedTasks, PendingCheckpoint, UnderWay
 
 
 class Life(Protocol):
@@ -90,7 +90,7 @@ class InputEnds(FinishedTasks, Protocol):
 class FinishingTasks(Protocol):
     """The tasks that finish while others go on (FIN-1)."""
 
-    def order(self, complete: Pending) -> list[Effect]:
+    def order(self, complete: PendingCheckpoint) -> list[Effect]:
         """Order the tasks to finish whose whole work a complete checkpoint covers."""
         ...
 
@@ -228,7 +228,7 @@ class CheckpointCoordinator:
             effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
         return [*effects, *self._go_on_after_storing()]
 
-    def _notify(self, complete: Pending) -> list[Effect]:
+    def _notify(self, complete: PendingCheckpoint) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
         orders = self._finishing.order(complete)
         notification = Complete(
@@ -261,10 +261,10 @@ class CheckpointCoordinator:
         pending, effects = self._checkpoints.abort_not_stored(event.checkpoint, cause)
         return [*effects, *self._after_abort(pending, cause), *self._go_on_after_storing()]
 
-    def _abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+    def _abort(self, pending: PendingCheckpoint, cause: AnyCause) -> list[Effect]:
         return [*self._checkpoints.abort(pending, cause), *self._after_abort(pending, cause)]
 
-    def _after_abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+    def _after_abort(self, pending: PendingCheckpoint, cause: AnyCause) -> list[Effect]:
         effects: list[Effect] = []
         if pending.command is not None:
             effects.append(Return(pending.command, cause=cause))

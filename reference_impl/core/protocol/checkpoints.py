@@ -38,7 +38,7 @@ from ..vocabulary.status_changes import CheckpointAborted, CheckpointAcknowledge
 from .attempts import Attempts
 
 
-class Pending(msgspec.Struct, kw_only=True):
+class PendingCheckpoint(msgspec.Struct, kw_only=True):
     """A checkpoint under way; `command` is the user's request behind it, if any."""
 
     checkpoint: CheckpointId
@@ -102,7 +102,7 @@ class Pending(msgspec.Struct, kw_only=True):
 class BeingStored(msgspec.Struct, frozen=True):
     """Every task has acknowledged; the record is not durable yet."""
 
-    pending: Pending
+    pending: PendingCheckpoint
     record: CompletedCheckpoint
 
 
@@ -110,7 +110,7 @@ class UnderWay:
     """The checkpoints of one job that are under way."""
 
     def __init__(self) -> None:
-        self.pending: dict[CheckpointId, Pending] = {}
+        self.pending: dict[CheckpointId, PendingCheckpoint] = {}
         """they wait for acknowledgements"""
         self.storing: tuple[BeingStored, ...] = ()
         """they wait for their record to be durable"""
@@ -182,13 +182,13 @@ class Cleaner(Protocol):
         """Nobody needs this snapshot of a task: discard it if it is written, now or later."""
         ...
 
-    def acknowledged(self, ack: Ack, taker: Pending | None) -> list[Effect]:
+    def acknowledged(self, ack: Ack, taker: PendingCheckpoint | None) -> list[Effect]:
         """A pending checkpoint took the acknowledged snapshot, or none wants it (None)."""
         ...
 
     def subsumed(self, snapshots: Sequence[CompletedCheckpoint]) -> list[Effect]: ...
 
-    def aborted(self, pending: Pending, missing: Sequence[Handle]) -> list[Effect]:
+    def aborted(self, pending: PendingCheckpoint, missing: Sequence[Handle]) -> list[Effect]:
         """A checkpoint was aborted; the snapshots in `missing` are not acknowledged, and may still be written."""
         ...
 
@@ -204,7 +204,7 @@ class Cleaner(Protocol):
 class BarrierOptions(Protocol):
     """What a checkpoint's barriers say besides its id; see `barrier_options`."""
 
-    def choose(self, pending: Pending, format_name: str | None) -> None: ...
+    def choose(self, pending: PendingCheckpoint, format_name: str | None) -> None: ...
 
 
 class Checkpoints:
@@ -268,11 +268,11 @@ class Checkpoints:
 
     def create(
         self, *, savepoint: bool, ending: JobEnd | None, command: int | None, format_name: str | None
-    ) -> Pending:
+    ) -> PendingCheckpoint:
         """Enter a new checkpoint; it is triggered once its id is durable.  `format_name`: None for the job's own."""
         plan, checkpoint = self._plan(), self._parts.checkpoint_ids.next(self.last_id)
         self._last_id = checkpoint
-        pending = Pending(
+        pending = PendingCheckpoint(
             checkpoint=checkpoint,
             attempt=self._attempts.newest,
             expected=plan.awaited,
@@ -289,7 +289,7 @@ class Checkpoints:
     def _plan(self) -> CheckpointPlan:
         return self._parts.triggering.plan(self._graph, self._ends.finished)
 
-    def trigger(self, pending: Pending) -> list[Effect]:
+    def trigger(self, pending: PendingCheckpoint) -> list[Effect]:
         """Its id is durable: order the tasks to take part."""
         checkpoint, attempt = pending.checkpoint, pending.attempt
         pending.is_triggered = True
@@ -301,7 +301,7 @@ class Checkpoints:
         ]
         return effects if pending.expected else [*effects, *self._store_if_all_acknowledged(pending)]
 
-    def _trigger_tasks(self, pending: Pending) -> list[Effect]:
+    def _trigger_tasks(self, pending: PendingCheckpoint) -> list[Effect]:
         """Trigger the tasks that start the checkpoint: those without an unfinished sender."""
         order = Trigger(
             job=self._job,
@@ -322,7 +322,7 @@ class Checkpoints:
         newer = [one for one in self._under_way.pending.values() if rests_on is None or one.checkpoint > rests_on]
         return [effect for pending in newer for effect in self._go_on_without(pending, task)]
 
-    def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:
+    def _go_on_without(self, pending: PendingCheckpoint, task: TaskId) -> list[Effect]:
         """Count a task that has finished as finished in a pending checkpoint, and drop its acknowledgement.
 
         If the acknowledgement were kept, the snapshot would have this task as running.  A task that it sends to may
@@ -347,7 +347,7 @@ class Checkpoints:
         pending.acknowledge(ack)
         return [*discarded, *self._store_if_all_acknowledged(pending)]
 
-    def _awaiting(self, ack: Ack) -> Pending | None:
+    def _awaiting(self, ack: Ack) -> PendingCheckpoint | None:
         """The pending checkpoint that an acknowledgement counts for."""
         pending = self._under_way.pending.get(ack.checkpoint)
         if pending is None or ack.job != self._job or ack.task not in self._tasks:
@@ -356,7 +356,7 @@ class Checkpoints:
             return None
         return pending if self._parts.completion.counts(ack, pending) else None  # unless its task has finished since
 
-    def _store_if_all_acknowledged(self, pending: Pending) -> list[Effect]:
+    def _store_if_all_acknowledged(self, pending: PendingCheckpoint) -> list[Effect]:
         if not pending.is_acknowledged_by_all:
             return []
         all_pending = self._under_way.pending
@@ -367,7 +367,7 @@ class Checkpoints:
         ready = self._parts.completion.completes(acknowledged)  # each that all tasks have acknowledged
         return [effect for checkpoint in ready for effect in self._store_record(all_pending[checkpoint])]
 
-    def _store_record(self, pending: Pending) -> list[Effect]:
+    def _store_record(self, pending: PendingCheckpoint) -> list[Effect]:
         """Every task has acknowledged: store the record.  The checkpoint is complete once that is durable (ABS-4)."""
         under_way = self._under_way
         remaining = self._parts.completion.still_pending(tuple(under_way.pending), pending.checkpoint)  # all others
@@ -377,7 +377,7 @@ class Checkpoints:
         attempts = {task: self._attempts.number_in(pending.attempt, task) for task in record.handles}
         return [CheckpointAcknowledged(pending.checkpoint, pending.attempt), Store(record, attempts)]
 
-    def _record_of(self, pending: Pending) -> CompletedCheckpoint:
+    def _record_of(self, pending: PendingCheckpoint) -> CompletedCheckpoint:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""
         last = self._completed.last_states(pending.finished)
         return CompletedCheckpoint(
@@ -402,7 +402,7 @@ class Checkpoints:
             in_flight=any(pending.in_flight.values()),
         )
 
-    def complete(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
+    def complete(self, checkpoint: CheckpointId) -> tuple[PendingCheckpoint, list[Effect]]:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
         complete = self._end_storing(checkpoint)
         effects = self._cleaner.subsumed(self._completed.add(complete.record))
@@ -426,7 +426,7 @@ class Checkpoints:
     # A checkpoint that is declined, timed out or subsumed is aborted, each with its cause (ABS-4).
     # `abort_with_attempt` aborts all pending ones when their attempt fails.
 
-    def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+    def abort(self, pending: PendingCheckpoint, cause: AnyCause) -> list[Effect]:
         """Abort a pending checkpoint: discard its states, remember which may still be written, and notify the tasks."""
         if self._under_way.pending.pop(pending.checkpoint, None) is None:
             return []
@@ -437,21 +437,21 @@ class Checkpoints:
         pending = list(self._under_way.pending.values())
         return [effect for one in pending for effect in self.abort(one, cause)]
 
-    def abort_not_stored(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
+    def abort_not_stored(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[PendingCheckpoint, list[Effect]]:
         """The record could not be stored, so the checkpoint is aborted although all tasks have acknowledged it."""
         pending = self._end_storing(checkpoint).pending
         return pending, [*self._discard_aborted(pending, cause), *self._send_abort(pending)]
 
-    def _discard_aborted(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+    def _discard_aborted(self, pending: PendingCheckpoint, cause: AnyCause) -> list[Effect]:
         missing = [self._handle(pending, task) for task in pending.expected if task not in pending.acknowledged]
         aborted = CheckpointAborted(pending.checkpoint, pending.attempt, str(cause), is_failure(cause))
         return [aborted, *self._cleaner.aborted(pending, missing)]
 
-    def _send_abort(self, pending: Pending) -> list[Effect]:
+    def _send_abort(self, pending: PendingCheckpoint) -> list[Effect]:
         order = Abort(job=self._job, attempt=pending.attempt, checkpoint=pending.checkpoint)
         return [self._attempts.message_to(task, order) for task in self._tasks]
 
-    def _handle(self, pending: Pending, task: TaskId) -> Handle:
+    def _handle(self, pending: PendingCheckpoint, task: TaskId) -> Handle:
         attempt = self._attempts.number_in(pending.attempt, task)
         return self._parts.naming.handle(self._job, pending.checkpoint, task, attempt)
 

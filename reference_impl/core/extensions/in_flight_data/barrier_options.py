@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ...job.config import Config
-from ...protocol.checkpoints import Pending, UnderWay
+from ...protocol.checkpoints import PendingCheckpoint, UnderWay
 from ...vocabulary.formats import CANONICAL, Format
 from ..snapshots.shared_files import SharedFiles
 
@@ -17,7 +17,7 @@ class BarrierOptions:
         self._under_way = under_way
         self._files = files
 
-    def choose(self, pending: Pending, format_name: str | None) -> None:
+    def choose(self, pending: PendingCheckpoint, format_name: str | None) -> None:
         """Set the options of a new checkpoint.  `format_name`: None for the job's own."""
         pending.alignment_timeout_us = self._alignment_timeout_us(pending)
         name = format_name or self._config.snapshot_format
@@ -25,7 +25,7 @@ class BarrierOptions:
             pending.base = self._files.base_of(name)
             pending.format = Format(name, pending.base.checkpoint if pending.base is not None else None)
 
-    def _alignment_timeout_us(self, pending: Pending) -> int | None:
+    def _alignment_timeout_us(self, pending: PendingCheckpoint) -> int | None:
         """The alignment timeout of a checkpoint's barriers.
 
         It is not less than that of any pending checkpoint.  Otherwise these barriers would overtake the older ones.

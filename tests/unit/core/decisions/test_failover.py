@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.failover import Failover
 from cutproof.reference_impl.core.protocol.attempts import Attempts
-from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import (
     AnyCause,
     AttemptFailed,
@@ -88,7 +88,7 @@ class Job:
         return self.failover.restart_delay_over(RestartDelay())
 
     def stores(self, checkpoint: int) -> None:
-        pending = Pending(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(3), expected=TASKS)
+        pending = PendingCheckpoint(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(3), expected=TASKS)
         self.under_way.storing = (BeingStored(pending, complete_snapshot(checkpoint)),)
 
     def again(self) -> None:

@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.extensions.in_flight_data.barrier_options impo
 from cutproof.reference_impl.core.extensions.snapshots.shared_files import SharedFiles
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
-from cutproof.reference_impl.core.protocol.checkpoints import Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.formats import Format
@@ -20,17 +20,17 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId,
 from unit.core.coordinator_rig import GRAPH, OP, TASKS, complete_snapshot
 
 
-def pending(checkpoint: int, **more: Any) -> Pending:
-    return Pending(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(1), expected=TASKS, **more)
+def pending(checkpoint: int, **more: Any) -> PendingCheckpoint:
+    return PendingCheckpoint(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(1), expected=TASKS, **more)
 
 
 def chosen(
-    new: Pending,
-    *before: Pending,
+    new: PendingCheckpoint,
+    *before: PendingCheckpoint,
     complete: CompletedCheckpoint | None = None,
     format_name: str = "",
     **settings: Any,
-) -> Pending:
+) -> PendingCheckpoint:
     """The new checkpoint with its options; those `before` it are pending."""
     config, parts, under_way = Config(**settings), Parts(), UnderWay()
     under_way.pending = {one.checkpoint: one for one in before}
@@ -41,7 +41,7 @@ def chosen(
     return new
 
 
-def timeout_us(new: Pending, *before: Pending, alignment: str = "timeout") -> int | None:
+def timeout_us(new: PendingCheckpoint, *before: PendingCheckpoint, alignment: str = "timeout") -> int | None:
     return chosen(new, *before, alignment=alignment, alignment_timeout_us=500).alignment_timeout_us
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.snapshots.shared_files import SharedFiles
 from cutproof.reference_impl.core.job.config import Config
-from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.events import Claims, CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from unit.core.coordinator_rig import OP, TASKS, complete_snapshot
@@ -42,8 +42,8 @@ def filed(checkpoint: int, *needed: Handle, **more: Any) -> CompletedCheckpoint:
     return complete_snapshot(checkpoint, **{"job": JOB, "format": "incremental", "files": {OP: needed}, **more})
 
 
-def pending(checkpoint: int, *needed: Handle, base: CompletedCheckpoint | None = None) -> Pending:
-    return Pending(
+def pending(checkpoint: int, *needed: Handle, base: CompletedCheckpoint | None = None) -> PendingCheckpoint:
+    return PendingCheckpoint(
         checkpoint=CheckpointId(checkpoint), attempt=AttemptId(1), expected=TASKS, files={OP: needed}, base=base
     )
 

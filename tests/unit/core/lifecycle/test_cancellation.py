@@ -7,7 +7,7 @@ from typing import Any
 from cutproof.reference_impl.core.lifecycle.cancellation import Cancellation
 from cutproof.reference_impl.core.lifecycle.commands import Commands
 from cutproof.reference_impl.core.protocol.attempts import Attempts
-from cutproof.reference_impl.core.protocol.checkpoints import Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import AnyCause, Killed
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Return, SendToTask
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
@@ -24,7 +24,7 @@ class Job:
     def __init__(self) -> None:
         self.under_way, self.failures_forgotten = UnderWay(), 0
         checkpoint = CheckpointId(6)
-        self.under_way.pending[checkpoint] = Pending(
+        self.under_way.pending[checkpoint] = PendingCheckpoint(
             checkpoint=checkpoint, attempt=AttemptId(3), expected=TASKS, command=9
         )
         self.attempts = Attempts(AttemptId(3), channels_stay=False)

@@ -10,7 +10,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.checkpoints_cleaner import CheckpointsCleaner
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.protocol.attempts import Attempts
-from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.effects import ClearLogs, Discard, Effect, Sweep
 from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
@@ -44,17 +44,17 @@ class Job:
     def complete(self, snapshot: CompletedCheckpoint) -> list[Effect]:
         return self.cleaner.subsumed(self.completed.add(snapshot))
 
-    def aborted(self, pending: Pending, *missing: Handle) -> list[Effect]:
+    def aborted(self, pending: PendingCheckpoint, *missing: Handle) -> list[Effect]:
         return self.cleaner.aborted(pending, missing)
 
     def refused(self, ack: Ack) -> list[Effect]:
         return self.cleaner.acknowledged(ack, None)
 
 
-def pending(checkpoint: int, *acknowledged: Handle, **more: Any) -> Pending:
+def pending(checkpoint: int, *acknowledged: Handle, **more: Any) -> PendingCheckpoint:
     by_task = dict(zip(TASKS, acknowledged, strict=False))
     number = CheckpointId(checkpoint)
-    return Pending(checkpoint=number, attempt=AttemptId(1), expected=TASKS, acknowledged=by_task, **more)
+    return PendingCheckpoint(checkpoint=number, attempt=AttemptId(1), expected=TASKS, acknowledged=by_task, **more)
 
 
 def with_files(checkpoint: int, *needed: Handle, **more: Any) -> CompletedCheckpoint:

@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.lifecycle.closing import Asked, JobClosing, cl
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.lifecycle.job_records import Close
 from cutproof.reference_impl.core.protocol.attempts import Attempts
-from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, JobClosed, Killed
 from cutproof.reference_impl.core.vocabulary.effects import Return, SetTimer, Transact
 from cutproof.reference_impl.core.vocabulary.ends import Status
@@ -176,7 +176,9 @@ def test_the_user_hears_of_it_once_it_is_durable_and_then_writers_are_fenced(
 def test_it_waits_for_a_record_that_was_being_stored_before_the_decision() -> None:
     job = Job()
     number = CheckpointId(4)
-    being_stored = BeingStored(Pending(checkpoint=number, attempt=AttemptId(6), expected=TASKS), complete_snapshot(4))
+    being_stored = BeingStored(
+        PendingCheckpoint(checkpoint=number, attempt=AttemptId(6), expected=TASKS), complete_snapshot(4)
+    )
     job.under_way.storing = (being_stored,)
     job.closing.close(CLOSURE)
     assert job.closing.decided(Close(None)) == []

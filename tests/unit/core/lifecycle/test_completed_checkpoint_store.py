@@ -8,7 +8,7 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
-from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import Claims, CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -59,7 +59,8 @@ def former(checkpoint: int, **more: Any) -> CompletedCheckpoint:
 def being_stored(*records: CompletedCheckpoint) -> UnderWay:
     under_way = UnderWay()
     under_way.storing = tuple(
-        BeingStored(Pending(checkpoint=one.checkpoint, attempt=AttemptId(1), expected=TASKS), one) for one in records
+        BeingStored(PendingCheckpoint(checkpoint=one.checkpoint, attempt=AttemptId(1), expected=TASKS), one)
+        for one in records
     )
     return under_way
 
@@ -230,7 +231,9 @@ def test_the_input_of_sources_is_needed_from_the_oldest_on_also_of_one_that_is_b
 
 def test_the_input_behind_a_pending_checkpoint_is_needed_too_since_it_may_still_complete() -> None:
     under_way = UnderWay()
-    under_way.pending[CheckpointId(2)] = Pending(checkpoint=CheckpointId(2), attempt=AttemptId(1), expected=TASKS)
+    under_way.pending[CheckpointId(2)] = PendingCheckpoint(
+        checkpoint=CheckpointId(2), attempt=AttemptId(1), expected=TASKS
+    )
     completed = store(own(3), under_way=under_way)
     assert completed.oldest == 2
     under_way.pending.clear()

@@ -8,7 +8,7 @@ from cutproof.reference_impl.core.lifecycle.finishing_tasks import FinishingTask
 from cutproof.reference_impl.core.lifecycle.job_life import JobLife
 from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
 from cutproof.reference_impl.core.protocol.attempts import Attempts
-from cutproof.reference_impl.core.protocol.checkpoints import Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.effects import Effect, SendToTask, SetTimer
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
@@ -54,9 +54,9 @@ class Job:
         return self.finishing.order_again(RetryTerminateTasks())
 
 
-def pending(checkpoint: int, *, ended: tuple[TaskId, ...] = (), ending: JobEnd | None = None) -> Pending:
+def pending(checkpoint: int, *, ended: tuple[TaskId, ...] = (), ending: JobEnd | None = None) -> PendingCheckpoint:
     number, attempt = CheckpointId(checkpoint), AttemptId(2)
-    return Pending(checkpoint=number, attempt=attempt, expected=TASKS, ended=ended, ending=ending)
+    return PendingCheckpoint(checkpoint=number, attempt=attempt, expected=TASKS, ended=ended, ending=ending)
 
 
 def order(task: TaskId, checkpoint: int | None, attempt: int = 2) -> SendToTask:

@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.commands import Commands
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.lifecycle.job_ending import JobEnding
-from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import JobClosed
 from cutproof.reference_impl.core.vocabulary.effects import EndJob, Return
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
@@ -36,9 +36,9 @@ def closing(step: Deciding | AwaitingRecords | Settling) -> Closing:
     return Closing(CLOSURE, AttemptId(2), step)
 
 
-def pending(checkpoint: int, command: int | None = None) -> Pending:
+def pending(checkpoint: int, command: int | None = None) -> PendingCheckpoint:
     number = CheckpointId(checkpoint)
-    return Pending(checkpoint=number, attempt=AttemptId(1), expected=TASKS, command=command)
+    return PendingCheckpoint(checkpoint=number, attempt=AttemptId(1), expected=TASKS, command=command)
 
 
 class Job:

@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.lifecycle.job_records import Close, DeployAll, JobRecords, Perform, TriggerCheckpoint
 from cutproof.reference_impl.core.protocol.attempts import Attempts
-from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.effects import SaveJob
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
@@ -45,7 +45,7 @@ class Job:
 
     def stores(self, checkpoint: int) -> None:
         number = CheckpointId(checkpoint)
-        pending = Pending(checkpoint=number, attempt=AttemptId(2), expected=TASKS)
+        pending = PendingCheckpoint(checkpoint=number, attempt=AttemptId(2), expected=TASKS)
         self.under_way.storing = (BeingStored(pending, complete_snapshot(checkpoint)),)
 
 

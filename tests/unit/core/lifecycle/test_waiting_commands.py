@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.lifecycle.commands import Commands
-from cutproof.reference_impl.core.protocol.checkpoints import Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import Return
 from cutproof.reference_impl.core.vocabulary.events import Commanded, CommandKind
@@ -22,7 +22,7 @@ def commands(*pending: int | None) -> Commands:
     under_way = UnderWay()
     for number, command in enumerate(pending, 1):
         checkpoint = CheckpointId(number)
-        under_way.pending[checkpoint] = Pending(
+        under_way.pending[checkpoint] = PendingCheckpoint(
             checkpoint=checkpoint, attempt=AttemptId(1), expected=TASKS, command=command
         )
     return Commands(under_way)

@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
 from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoint_coordinator import CheckpointCoordinator
-from cutproof.reference_impl.core.protocol.checkpoints import Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import (
     AnyCause,
     CheckpointsFailed,
@@ -70,9 +70,9 @@ class Job:
             put_off=put_off,
         )
 
-    def pending(self, **more: Any) -> Pending:
+    def pending(self, **more: Any) -> PendingCheckpoint:
         fields = {"checkpoint": NUMBER, "attempt": AttemptId(2), "expected": TASKS, **more}
-        pending = self.under_way.pending[NUMBER] = Pending(**fields)
+        pending = self.under_way.pending[NUMBER] = PendingCheckpoint(**fields)
         return pending
 
     def interval_over(self) -> list[Effect]:
@@ -84,23 +84,23 @@ class Job:
 
     # what it stands in for
 
-    def create(self, **how: Any) -> Pending:
+    def create(self, **how: Any) -> PendingCheckpoint:
         self.created = how
         return self.pending()
 
-    def trigger(self, pending: Pending) -> list[Effect]:
+    def trigger(self, pending: PendingCheckpoint) -> list[Effect]:
         return [Told("triggered", (pending.checkpoint,))]
 
     def acknowledge(self, ack: Ack) -> list[Effect]:
         return [Told("acknowledged", (ack.task,))]
 
-    def complete(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
+    def complete(self, checkpoint: CheckpointId) -> tuple[PendingCheckpoint, list[Effect]]:
         return self.under_way.pending.pop(checkpoint), [STORED]
 
-    def abort_not_stored(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
+    def abort_not_stored(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[PendingCheckpoint, list[Effect]]:
         return self.under_way.pending.pop(checkpoint), [CLEANED]
 
-    def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+    def abort(self, pending: PendingCheckpoint, cause: AnyCause) -> list[Effect]:
         return [CLEANED]
 
     def save_then_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
@@ -116,7 +116,7 @@ class Job:
         self.failed_so_far.append(cause)
         return self.too_many
 
-    def order(self, complete: Pending) -> list[Effect]:
+    def order(self, complete: PendingCheckpoint) -> list[Effect]:
         return [Told("ordered", (complete.checkpoint,))]
 
     def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, Pending, UnderWay
+from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack
@@ -12,8 +12,10 @@ from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, complete_snapshot, handle
 
 
-def pending(checkpoint: int = 1, **more: Any) -> Pending:
-    return Pending(**{"checkpoint": CheckpointId(checkpoint), "attempt": AttemptId(1), "expected": TASKS, **more})
+def pending(checkpoint: int = 1, **more: Any) -> PendingCheckpoint:
+    return PendingCheckpoint(
+        **{"checkpoint": CheckpointId(checkpoint), "attempt": AttemptId(1), "expected": TASKS, **more}
+    )
 
 
 def ack(task: TaskId, checkpoint: int = 1, **more: Any) -> Ack:
@@ -21,7 +23,7 @@ def ack(task: TaskId, checkpoint: int = 1, **more: Any) -> Ack:
     return Ack(job=1, attempt=attempt, task=task, checkpoint=number, handle=handle(checkpoint, task), **more)
 
 
-def under_way(*waiting: Pending, storing: tuple[Pending, ...] = ()) -> UnderWay:
+def under_way(*waiting: PendingCheckpoint, storing: tuple[PendingCheckpoint, ...] = ()) -> UnderWay:
     way = UnderWay()
     way.pending = {one.checkpoint: one for one in waiting}
     way.storing = tuple(BeingStored(one, complete_snapshot(one.checkpoint)) for one in storing)
