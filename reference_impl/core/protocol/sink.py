@@ -153,6 +153,7 @@ class TransactionalSink:
         self._gathered: list[Row] = []
         self._names = names
         self._last_barrier = NO_CHECKPOINT
+        """for which a transaction counts that is sealed when the input ends, as *commit-at-finish* does (FIN-9)"""
         self._phase: Phase = AwaitingFences()
         self._committer = committer
         self._passes_on = passes_on

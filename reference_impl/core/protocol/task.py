@@ -137,7 +137,7 @@ class StateReader(Protocol):
 class SnapshotFormats(Protocol):
     """In which format each snapshot is written, and in which files (SNAP-2); see `snapshot_files`."""
 
-    def ask(self, checkpoint: CheckpointId, how: Format | None) -> None:
+    def ask(self, checkpoint: CheckpointId, wanted: Format | None) -> None:
         """A barrier, or a trigger, asks for a snapshot in this format.  None: canonical, in all that follows."""
         ...
 
@@ -174,7 +174,7 @@ class InFlightData(Protocol):
         """The task takes its snapshot here; the channels in `missing` have not delivered the barrier."""
         ...
 
-    def barrier(self, checkpoint: CheckpointId, how: Format | None) -> list[Effect]:
+    def barrier(self, checkpoint: CheckpointId, wanted: Format | None) -> list[Effect]:
         """Send the barrier on."""
         ...
 
@@ -451,10 +451,10 @@ class Task(ABC):
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
         """Send the barrier on, behind the output so far."""
-        how = self.formats.format_of(checkpoint)
+        wanted = self.formats.format_of(checkpoint)
         if self.in_flight is not None:
-            return self.in_flight.barrier(checkpoint, how)
-        barrier = Barrier(checkpoint, None, how)
+            return self.in_flight.barrier(checkpoint, wanted)
+        barrier = Barrier(checkpoint, None, wanted)
         return [Send(channel, barrier) for channel in self._all_outputs]
 
     def decline(self, checkpoint: CheckpointId, cause: Declining) -> Effect:

@@ -102,11 +102,11 @@ class Unaligned:
         self.elements.overtook(event.checkpoint, event.passed)
         return self.write_complete(task)
 
-    def barrier(self, checkpoint: CheckpointId, how: Format | None) -> list[Effect]:
+    def barrier(self, checkpoint: CheckpointId, wanted: Format | None) -> list[Effect]:
         """Send the barrier on: behind the waiting output, or before it when the alignment timeout is 0."""
         timeout_us = self._timeouts_us.get(checkpoint)
-        self._timeouts_us = {one: how for one, how in self._timeouts_us.items() if one > checkpoint}
-        barrier = Barrier(checkpoint, timeout_us, how)
+        self._timeouts_us = {one: after_us for one, after_us in self._timeouts_us.items() if one > checkpoint}
+        barrier = Barrier(checkpoint, timeout_us, wanted)
         overtaken = self._overtaken_outputs if timeout_us == 0 else ()
         in_order: list[Effect] = [Send(channel, barrier) for channel in self._outputs if channel not in overtaken]
         return [*in_order, Overtake(barrier, overtaken)] if overtaken else in_order

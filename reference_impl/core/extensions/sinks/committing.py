@@ -72,6 +72,7 @@ class Committables:
         """the newest checkpoint that is known to be complete"""
         self.requests = Requests()
         self._recovering = False
+        """requests of the restored checkpoint have no definite answer yet"""
 
     def add(self, committable: Committable) -> None:
         """Keep a committable, once: the last state of a finished committer is sent again."""

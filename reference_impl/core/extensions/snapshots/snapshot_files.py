@@ -30,10 +30,10 @@ class SnapshotFiles:
         """by checkpoint on which a later one may build"""
         self._complete: CheckpointId | None = None
 
-    def ask(self, checkpoint: CheckpointId, how: Format | None) -> None:
+    def ask(self, checkpoint: CheckpointId, wanted: Format | None) -> None:
         """A barrier, or a trigger, asks for a snapshot in this format."""
-        if how is not None:
-            self._formats[checkpoint] = how
+        if wanted is not None:
+            self._formats[checkpoint] = wanted
 
     def format_of(self, checkpoint: CheckpointId) -> Format | None:
         """None: canonical."""
@@ -41,11 +41,11 @@ class SnapshotFiles:
 
     def write(self, checkpoint: CheckpointId, handle: Handle, view: View) -> Filed | None:
         """The files of the snapshot.  None: it is canonical, and has none."""
-        how = self._formats.get(checkpoint)
-        return self._write(checkpoint, how, handle, view) if how is not None else None
+        wanted = self._formats.get(checkpoint)
+        return self._write(checkpoint, wanted, handle, view) if wanted is not None else None
 
-    def _write(self, checkpoint: CheckpointId, how: Format, handle: Handle, view: View) -> Filed:
-        base = self._increments.base(how.base, self._taken) if how.base is not None else None
+    def _write(self, checkpoint: CheckpointId, wanted: Format, handle: Handle, view: View) -> Filed:
+        base = self._increments.base(wanted.base, self._taken) if wanted.base is not None else None
         runs = view.files()
         if runs:
             taken, new = self._linked(runs, handle, base.runs if base is not None else {})
@@ -55,7 +55,7 @@ class SnapshotFiles:
             taken, new = self._edited(Keyed(view.entries(), view.panes(), view.held()), handle, before)
         if taken.files:
             self._taken[checkpoint] = taken
-        return Filed(format=how.name, files=taken.files, new=new, layout=view.layout if runs else None)
+        return Filed(format=wanted.name, files=taken.files, new=new, layout=view.layout if runs else None)
 
     def _edited(self, now: Keyed, handle: Handle, base: Taken | None) -> tuple[Taken, tuple[NewFile, ...]]:
         """A state on the heap: a file of what has changed since the base, if anything has."""
@@ -103,7 +103,7 @@ class SnapshotFiles:
         self._complete = checkpoint
         if not self._formats and not self._taken:  # all are canonical
             return
-        self._formats = {one: how for one, how in self._formats.items() if one > checkpoint}
+        self._formats = {one: wanted for one, wanted in self._formats.items() if one > checkpoint}
         self._taken = {one: taken for one, taken in self._taken.items() if one >= oldest}
 
     def aborted(self, checkpoint: CheckpointId) -> None:
