@@ -205,7 +205,7 @@ def invariant_lines(summary: Summary) -> tuple[InvariantLine, ...]:
             counts=counts,
             by_both=counts.by_both if name in IN_ROWS | IN_STATE | IN_FORKS else None,
             reasons=", ".join(
-                f"{reason} {number:,}{_in_brackets(counts.not_exercised) if reason == 'not exercised' else ''}"
+                f"{reason} {number:,}{_in_brackets(counts.not_exercised) if reason == Reason.NOT_EXERCISED else ''}"
                 for reason, number in sorted(counts.reasons.items())
             ),
             can_show=None if summary.pipeline and not counts.can_show else counts.can_show,

@@ -105,8 +105,8 @@ def behind_all_us(workload: Workload, target: Forecast) -> int:
 
 
 def has_short_timeout(workload: Workload, topology: Topology, engine: Engine) -> bool:
-    """Whether a checkpoint may take longer than its timeout without a fault: on processes too, where the timeout is
-    longer, and so is everything that a checkpoint waits for."""
+    """Whether a checkpoint may take longer than its timeout without a fault.  Processes stretch both alike, so that the
+    answer holds there too."""
     return engine.checkpoint_timeout_us < behind_all_us(workload, forecast(workload, topology, engine))
 
 

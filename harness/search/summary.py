@@ -120,7 +120,7 @@ class Tally:
             else:
                 counts["unknown"] += 1
                 self._reasons.setdefault(name, Counter())[verdict.reason] += 1
-                if outcome.scenario.pipeline and verdict.reason is Reason.NOT_EXERCISED:
+                if outcome.scenario.pipeline and verdict.reason == Reason.NOT_EXERCISED:
                     self._not_exercised.setdefault(name, Counter())[verdict.detail] += 1
 
     def _add_measured(self, outcome: ScenarioOutcome) -> None:

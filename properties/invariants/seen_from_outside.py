@@ -144,7 +144,7 @@ def _at_most_once(case: Case) -> Verdict:
     extra = _extra(case, view)
     if extra:
         return _violated(case, view, Counter(), extra)
-    return _unreadable(case) or _exercised(case, "no row was committed" if not case.history.committed else "")
+    return _unreadable(case) or _exercised(case, "no row was committed" if not case.history.committed else None)
 
 
 def _view(case: Case) -> OutsideView | Unknown:
@@ -223,11 +223,11 @@ def _unreadable(case: Case) -> Violated | None:
 def _held(case: Case, view: OutsideView) -> Verdict:
     if view.cover is None:
         return _not_observable("no witness says which records the output has to cover: the job did not finish")
-    return _exercised(case, "no row was committed" if not case.history.committed else "")
+    return _exercised(case, "no row was committed" if not case.history.committed else None)
 
 
-def _exercised(case: Case, otherwise: str) -> Verdict:
-    if otherwise:
+def _exercised(case: Case, otherwise: str | None) -> Verdict:
+    if otherwise is not None:
         return Unknown(reason=Reason.NOT_EXERCISED, detail=otherwise)
     found = recoveries(case.history)
     return (
@@ -333,7 +333,7 @@ def _progress(case: Case) -> Verdict:
     if unmet is not None:
         return unmet
     if ended is not None and ended.status in (*WELL, "cancelled"):
-        return _exercised(case, "")
+        return _exercised(case, None)
     if not all(source.bounded for source in case.workload.inputs):
         return _not_observable("its input does not end, and no witness says which records its snapshots cover")
     if history.cut_short or history.starved or history.lasting:
@@ -372,7 +372,7 @@ def _no_leaks(case: Case) -> Verdict:
         names = ", ".join(residue.left[:LIMIT]) + (" …" if len(residue.left) > LIMIT else "")
         message = f"the job is {ended.status}, and this remained, which must not: {names}"
         return Violated(difference="left behind", message=message, events=journal_until(case.history, None))
-    return _exercised(case, "")
+    return _exercised(case, None)
 
 
 _CHECKERS: dict[str, Callable[[Case], Verdict]] = {

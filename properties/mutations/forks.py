@@ -78,4 +78,4 @@ def of_its_own(mutate: Callable[[Case], Mutation | None]) -> Callable[[Case], Mu
 
 def _is_observed(fork: Case, invariant: str) -> bool:
     found = OF_A_FORK[invariant](fork)
-    return isinstance(found, Holds) or (isinstance(found, Unknown) and found.reason is Reason.NOT_EXERCISED)
+    return isinstance(found, Holds) or (isinstance(found, Unknown) and found.reason == Reason.NOT_EXERCISED)

@@ -96,11 +96,11 @@ class CountsPastFailures(Tolerance):
         return self._counted
 
 
-class CountsSubsumed(Tolerance):
+class CountsOtherBarrierFirst(Tolerance):
     """P50: a checkpoint counts as failed, although a task declined it for the barrier of a newer one."""
 
-    def is_failure(self, cause: AnyCause) -> bool:
-        self.reached = self.reached or not super().is_failure(cause)
+    def has_failed(self, cause: AnyCause) -> bool:
+        self.reached = self.reached or not super().has_failed(cause)
         return True
 
 
@@ -303,7 +303,7 @@ DEFECTS = (
         upstream="FLINK-12364",
         title="a checkpoint whose barrier a newer one overtook counts as failed",
         invariant="progress",
-        replacements=lambda: {"tolerance": CountsSubsumed()},
+        replacements=lambda: {"tolerance": CountsOtherBarrierFirst()},
     ),
     Defect(
         id="E04",

@@ -52,7 +52,7 @@ SCENARIOS = 3
 SEED = 4
 """of whose scenarios PySpark is asked about the rows of each, whatever was in flight"""
 
-pytestmark = pytest.mark.usefixtures("spark", "as_found")
+pytestmark = pytest.mark.usefixtures("spark")
 
 OPERATORS: dict[str, AnyOperator] = {
     "map": Map(multiply=3, add=1),
@@ -250,6 +250,7 @@ def test_without_an_error_both_agree(name: str) -> None:
     assert (done.summary.oracle.workloads, done.summary.oracle.disagreements) == (0, 0), "each is known by now"
 
 
+@pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("name", OPERATORS)
 def test_wrong_rows_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(OPERATORS[name], Window):
@@ -259,6 +260,7 @@ def test_wrong_rows_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyPa
     assert is_the_harness_that_failed(verified(name, rightly()[0]))
 
 
+@pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("name", STATEFUL)
 def test_wrong_state_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(OPERATORS[name], Window):
@@ -268,11 +270,20 @@ def test_wrong_state_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyP
     assert is_the_harness_that_failed(verified(name, rightly()[0]))
 
 
+@pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("name", OPERATORS)
 def test_wrong_rows_of_pyspark(name: str) -> None:
     assert is_the_harness_that_failed(verified(name, wrongly("value")))
 
 
+@pytest.mark.usefixtures("as_found")
 @pytest.mark.parametrize("name", STATEFUL)
 def test_wrong_state_of_pyspark(name: str) -> None:
     assert is_the_harness_that_failed(verified(name, wrongly("a")))
+
+
+def test_what_is_shrunk_is_put_to_both_judges_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, "filter", with_other_rows(type(semantics.machine(OPERATORS["filter"]))))
+    done = verified("filter", PySpark())
+    assert is_the_harness_that_failed(done)
+    assert any("'s shrunk case: " in failure for failure in done.summary.failures)

@@ -52,6 +52,14 @@ def test_ci_runs_what_the_readme_states() -> None:
     assert [command for command in commands if command not in script] == []
 
 
+def test_what_ci_runs_by_name_is_there() -> None:
+    named = re.findall(r"tox -e (\S+)", "".join(path.read_text(encoding="utf-8") for path in (ROOT / ".ci").iterdir()))
+    sections = re.findall(r"^\[testenv:(\w+)\]$", (ROOT / "tox.ini").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    environments = [name for names in named for name in names.split(",")]
+    assert "cluster" in environments
+    assert [name for name in environments if name not in sections] == []
+
+
 def _folders_of_code() -> list[str]:
     """Every folder of the package that has more files than its `__init__.py`."""
     files = [path for top in PACKAGES for path in (ROOT / top).rglob("*.py") if path.name != "__init__.py"]

@@ -140,10 +140,10 @@ class Tolerance(Part):
         the checkpoint's (as in Flink's `CheckpointFailureManager`): the newer checkpoint may complete, and what was
         aborted upstream was counted there."""
         counts = complete is None or failure.checkpoint > complete
-        return before + (counts and self.is_failure(failure.cause))
+        return before + (counts and self.has_failed(failure.cause))
 
-    def is_failure(self, cause: AnyCause) -> bool:
-        """Whether the checkpoint has failed for this cause, and not merely given place to a newer one."""
+    def has_failed(self, cause: AnyCause) -> bool:
+        """Whether a checkpoint that is aborted for this cause counts as failed."""
         return is_failure(cause)
 
 
@@ -187,7 +187,7 @@ def record_of_copy(snapshot: CompletedCheckpoint) -> StoreCopy:
 
 
 class MoveStep(Enum):
-    """One of the two steps in which a snapshot is moved."""
+    """One of the steps in which a snapshot is moved."""
 
     copy = "copy"
     """copy its files, and then its record"""

@@ -117,7 +117,7 @@ def element_of(end: End) -> Element:
 
 
 def unsupported(graph: JobGraph, config: Config) -> str | None:
-    """Why a job's tasks cannot recover alone, as its settings want, in words; None if they can."""
+    """Why a job's tasks cannot recover alone, in words; None if they can, or if the settings do not want it."""
     if config.failover != "local":
         return None
     return next((f"failover local: {reason}" for reason in _reasons(graph, config)), None)
@@ -125,7 +125,8 @@ def unsupported(graph: JobGraph, config: Config) -> str | None:
 
 def check(graph: JobGraph, config: Config) -> None:
     """Raise Refused if the job's settings want local recovery and its tasks cannot recover alone."""
-    if reason := unsupported(graph, config):
+    reason = unsupported(graph, config)
+    if reason is not None:
         raise Refused(reason)
 
 

@@ -14,7 +14,7 @@ from ..operators.watermarks import END_OF_TIME
 from ..protocol.input_task import Handler, InputTask, WorkFailed
 from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
-from ..vocabulary.errors import Refused
+from ..vocabulary.errors import Refused, expect
 from ..vocabulary.events import Letter, Mailed, Ticked
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
@@ -76,6 +76,7 @@ class OperatorWork:
         return self.task.emit(held)
 
     def on_mail(self, event: Mailed) -> list[Effect]:
+        expect(event.letter, ReleaseHeld)
         return self.release()
 
     def _release_before_barrier(self) -> list[Effect]:

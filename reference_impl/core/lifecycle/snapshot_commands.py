@@ -48,9 +48,14 @@ class SnapshotCommands:
         if found is None:
             return [Return(event.command, cause=NotRetained(snapshot))]
         self._copying[snapshot] = found, [event]
-        first, _ = self._decisions.steps_of_move()
-        deletes_first = event.kind is CommandKind.MOVE and first is MoveStep.delete
-        return [*(self._cleaner.delete(snapshot) if deletes_first else ()), *self._decisions.copy(found)]
+        before, _ = self._around_copy(event)
+        return [*(self._cleaner.delete(snapshot) if before else ()), *self._decisions.copy(found)]
+
+    def _around_copy(self, event: Commanded) -> tuple[tuple[MoveStep, ...], tuple[MoveStep, ...]]:
+        """The steps before the copy and those behind it, which wait until it is complete."""
+        steps = self._decisions.steps_of_move() if event.kind is CommandKind.MOVE else (MoveStep.copy,)
+        at = steps.index(MoveStep.copy)
+        return steps[:at], steps[at + 1 :]
 
     def on_files(self, event: FilesCopied) -> list[Effect]:
         """The files of a copy are there, or one of them failed: write its record, or leave nothing of it."""
@@ -79,9 +84,8 @@ class SnapshotCommands:
 
     def _copied(self, event: Commanded, snapshot: CheckpointId) -> list[Effect]:
         """There is a complete copy: go on with the move, if it is one."""
-        _, last = self._decisions.steps_of_move()
-        deletes_last = event.kind is CommandKind.MOVE and last is MoveStep.delete
-        return [*(self._moved(snapshot) if deletes_last else ()), Return(event.command, snapshot)]
+        _, behind = self._around_copy(event)
+        return [*(self._moved(snapshot) if behind else ()), Return(event.command, snapshot)]
 
     def _moved(self, snapshot: CheckpointId) -> list[Effect]:
         """Delete a snapshot of which there is a copy.  If the job would restore it after a failure, its record says so

@@ -26,7 +26,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.routing import Route, routes_of
 from ..job.task_spec import TaskSpec
-from ..vocabulary.causes import Declining, SnapshotNotWritten, SnapshotUnreadable
+from ..vocabulary.causes import SnapshotNotWritten, SnapshotUnreadable, WhyDeclined
 from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Send, SetTimer, Ship, SnapshotTaken
 from ..vocabulary.errors import Handlers, ProtocolViolated
 from ..vocabulary.events import (
@@ -457,7 +457,7 @@ class Task(ABC):
         barrier = Barrier(checkpoint, None, wanted)
         return [Send(channel, barrier) for channel in self._all_outputs]
 
-    def decline(self, checkpoint: CheckpointId, cause: Declining) -> Effect:
+    def decline(self, checkpoint: CheckpointId, cause: WhyDeclined) -> Effect:
         spec = self.spec
         decline = Decline(job=spec.job, attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, cause=cause)
         return Report(decline)

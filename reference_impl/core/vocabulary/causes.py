@@ -286,7 +286,7 @@ class CancelledByUser(Cause):
 
 
 class SnapshotNotWritten(Cause):
-    """The task's snapshot could not be written."""
+    """The task has written no snapshot."""
 
     detail: str
 
@@ -295,7 +295,7 @@ class OtherBarrierFirst(Cause):
     """A newer barrier, or a cancel barrier, came in place of the checkpoint's barrier: nothing failed."""
 
 
-Declining = SnapshotNotWritten | OtherBarrierFirst
+WhyDeclined = SnapshotNotWritten | OtherBarrierFirst
 """Why a task cannot take part in a checkpoint."""
 
 
@@ -303,7 +303,7 @@ class Declined(Cause):
     """A task cannot take part in the checkpoint."""
 
     task: TaskId
-    cause: Declining
+    cause: WhyDeclined
 
 
 class TimedOut(Cause):

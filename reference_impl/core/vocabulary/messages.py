@@ -11,7 +11,7 @@ from typing import dataclass_transform
 
 import msgspec
 
-from .causes import Declining
+from .causes import WhyDeclined
 from .ends import JobEnd
 from .formats import Format
 from .ids import AttemptId, CheckpointId, Handle, TaskId
@@ -232,7 +232,7 @@ class Decline(Control, kw_only=True, tag="decline"):
 
     task: TaskId
     checkpoint: CheckpointId
-    cause: Declining
+    cause: WhyDeclined
 
 
 class InputEnded(Control, kw_only=True, tag="ended"):

@@ -122,7 +122,7 @@ class DiskFiles:
 
     def _linked(self, handle: Handle, new: NewFile) -> Path:
         """A hard link if this disk has the bytes, as RocksDB's files; they may have been deleted by now."""
-        linked = self.temporaries.link_to(_writer(handle), Path(new.path)) if new.path else None
+        linked = self.temporaries.link_to(_writer(handle), Path(new.path)) if new.path is not None else None
         return linked if linked is not None else self._temporary(handle, new.data)
 
     def link(self, draft: ports.Draft) -> None:

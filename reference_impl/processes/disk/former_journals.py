@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ...core.vocabulary import causes
 from ...core.vocabulary import status_changes as changes
 
 
@@ -37,10 +38,29 @@ def _noted(fields: list[Any]) -> list[Any]:
     return [job, msgspec.to_builtins(_STATUS_CHANGES[what](checkpoint, attempt, detail, tuple(*rest)))]
 
 
+def _caused(fields: list[Any]) -> list[Any]:
+    """Why a task declined a checkpoint was a text, beside whether nothing had failed."""
+    return [_cause(field) for field in fields]
+
+
+def _cause(value: Any) -> Any:
+    """A cause, or whatever else stands in a field; a cause may hold another one."""
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") != causes.Declined.__name__ or "subsumed" not in value:
+        return {name: _cause(field) for name, field in value.items()}
+    detail = value["detail"]
+    declining = causes.OtherBarrierFirst() if value["subsumed"] else causes.SnapshotNotWritten(detail)
+    return msgspec.to_builtins(causes.Declined(value["task"], declining))
+
+
 _FIELDS: Mapping[str, Callable[[list[Any]], list[Any]]] = {
     "CheckpointCompleting": _snapshot,
     "CheckpointCompleted": _snapshot,
     "Noted": _noted,
+    "TaskFailed": _caused,
+    "CommandReturned": _caused,
+    "JobEnded": _caused,
 }
 """by event: its fields today"""
 

@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.coordinator import Coordinator
-from cutproof.reference_impl.core.vocabulary.causes import Declining, SnapshotNotWritten
+from cutproof.reference_impl.core.vocabulary.causes import SnapshotNotWritten, WhyDeclined
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
@@ -119,10 +119,11 @@ class CoordinatorRig:
         graph: JobGraph = GRAPH,
         config: Config | None = None,
         coordinator: dict[str, Any] | None = None,
+        parts: Parts | None = None,
         **settings: Any,
     ):
         self.config = config or Config(**settings)
-        self.machine = Coordinator(job, graph, self.config, Parts(), **(coordinator or {}))
+        self.machine = Coordinator(job, graph, self.config, parts or Parts(), **(coordinator or {}))
         self.unsaved: list[JobRecord] = []
 
     def feed(self, event: Event) -> list[Effect]:
@@ -217,7 +218,7 @@ class CoordinatorRig:
         task: str = OP,
         attempt: int | None = None,
         *,
-        cause: Declining = NO_ROOM,
+        cause: WhyDeclined = NO_ROOM,
     ) -> list[Effect]:
         return self.report(Decline, task, attempt, checkpoint=CheckpointId(checkpoint), cause=cause)
 

@@ -15,7 +15,7 @@ from cutproof.reference_impl.core.operators.operators import Map, Operator
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.protocol.source import SourceTask
 from cutproof.reference_impl.core.protocol.task import Task
-from cutproof.reference_impl.core.vocabulary.causes import Declining
+from cutproof.reference_impl.core.vocabulary.causes import WhyDeclined
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Fail, Open, Report, Send, Transact
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import Answered, Arrived, Received
@@ -181,7 +181,7 @@ def ack(task: str, checkpoint: int, *, ended: bool = False) -> Report:
     )
 
 
-def decline(task: str, checkpoint: int, cause: Declining) -> Report:
+def decline(task: str, checkpoint: int, cause: WhyDeclined) -> Report:
     return Report(Decline(job=1, attempt=ATTEMPT, task=TaskId(task), checkpoint=CheckpointId(checkpoint), cause=cause))
 
 

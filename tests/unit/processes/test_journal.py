@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import status_changes as changes
 from cutproof.reference_impl.core.vocabulary import transactions as t
-from cutproof.reference_impl.core.vocabulary.causes import Killed
+from cutproof.reference_impl.core.vocabulary.causes import (
+    CheckpointsFailed,
+    Declined,
+    Killed,
+    OtherBarrierFirst,
+    RestartsUsedUp,
+    SnapshotNotWritten,
+)
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -111,6 +118,24 @@ def test_a_former_snapshot_that_ends_nothing_is_read(path: Path) -> None:
         o.CheckpointCompleting(snapshot(3)),
         o.CheckpointCompleted(msgspec.structs.replace(snapshot(3), ending=JobEnd.DRAIN)),
     ]
+
+
+def test_why_a_task_declined_a_checkpoint_is_read_as_former_versions_wrote_it(path: Path) -> None:
+    """As a text, beside whether nothing had failed; here it is why a job failed, and why a command did."""
+    written = {"type": "Declined", "task": TASK, "detail": "disk full", "subsumed": False}
+    other = {"type": "Declined", "task": TASK, "detail": "a newer barrier came first", "subsumed": True}
+    last = {"type": "CheckpointsFailed", "cause": written}
+    failed = {"type": "RestartsUsedUp", "restarts": 8, "last": last}
+    path.write_bytes(
+        framed([[1, ["JobEnded", 1, "failed", None, "", failed]], [2, ["CommandReturned", 7, None, "", other]]])
+    )
+
+    ended, returned = (entry.event for entry in read_journal(path))
+
+    assert isinstance(ended, o.JobEnded)
+    assert ended.cause == RestartsUsedUp(8, CheckpointsFailed(Declined(TASK, SnapshotNotWritten("disk full"))))
+    assert isinstance(returned, o.CommandReturned)
+    assert returned.cause == Declined(TASK, OtherBarrierFirst())
 
 
 def test_former_status_changes_are_read(path: Path) -> None:

@@ -143,12 +143,13 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-HANDED = ("ns", "csv", "json", "mixed")
-
-
 @pytest.mark.parametrize(
     ("way", "kind"),
-    [*((way, "plain") for way in WAYS), *((way, kind) for way in ("all columns", "relative") for kind in HANDED)],
+    [
+        *((way, "plain") for way in WAYS),
+        *((way, kind) for way in ("all columns", "by key") for kind in ("ns", "csv")),
+        *((way, kind) for way in ("tolerance", "relative") for kind in ("json", "mixed")),
+    ],
 )
 def test_both_engines_find_the_same(spark: SparkSession, tmp_path: Path, way: str, kind: str) -> None:
     seed = 100 * list(WAYS).index(way) + 7

@@ -247,11 +247,12 @@ class InFlight:
         recording = self._recordings.get(checkpoint)
         if recording is None:
             return False
-        if self._capture.awaited(recording, ended=snapshot.ended) is None:
+        awaited = self._capture.awaited(recording, ended=snapshot.ended)
+        if awaited is None:
             del self._recordings[checkpoint]
             self._changed()
             return False
-        recording.snapshot = snapshot
+        awaited.snapshot = snapshot
         return True
 
     def aborted(self, checkpoint: CheckpointId) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.vocabulary.causes import NotCopied
 from cutproof.reference_impl.core.vocabulary.effects import CopyFiles, Discard, Effect, Return, StoreCopy, SweepCopies
 from cutproof.reference_impl.core.vocabulary.events import (
@@ -15,15 +16,16 @@ from cutproof.reference_impl.core.vocabulary.events import (
     SnapshotCopied,
 )
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
+from cutproof.reference_impl.defects.snapshots.copies import DeletedBeforeItIsCopied
 from unit.core.coordinator_rig import CoordinatorRig, complete_snapshot, of
 
 FIRST = CheckpointId(1)
 MISSING = "op-0: the store reported an error"
 
 
-def job_with(retained: int = 2) -> CoordinatorRig:
+def job_with(retained: int = 2, parts: Parts | None = None) -> CoordinatorRig:
     """A job with the checkpoints 1 and 2."""
-    job = CoordinatorRig(retained_checkpoints=retained).up()
+    job = CoordinatorRig(retained_checkpoints=retained, parts=parts).up()
     for checkpoint in (1, 2):
         job.checkpoint(checkpoint)
     return job
@@ -46,6 +48,18 @@ def test_the_record_of_a_copy_is_written_once_its_files_are_there_and_the_comman
     assert recorded(job.feed(FilesCopied(FIRST))) == complete_snapshot(1)
     assert job.feed(SnapshotCopied(FIRST)) == [Return(9, FIRST)]
     assert copy(job, number=10) == [Return(10, FIRST)], "there is a copy"
+
+
+@pytest.mark.parametrize("kind", [CommandKind.COPY, CommandKind.MOVE])
+def test_only_a_move_deletes_and_only_in_a_move_the_defect_does_so_first(kind: CommandKind) -> None:
+    moves = kind is CommandKind.MOVE
+    sound, early = job_with(), job_with(parts=Parts(cleanup=(planted := DeletedBeforeItIsCopied())))
+    assert of(Discard, copy(sound, kind)) == []
+    assert bool(of(Discard, copy(early, kind))) is planted.reached is moves
+    for job in (sound, early):
+        recorded(job.feed(FilesCopied(FIRST)))
+    assert bool(of(Discard, sound.feed(SnapshotCopied(FIRST)))) is moves
+    assert of(Discard, early.feed(SnapshotCopied(FIRST))) == []
 
 
 @pytest.mark.parametrize("kind", [CommandKind.COPY, CommandKind.MOVE])

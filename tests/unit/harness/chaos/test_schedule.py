@@ -73,7 +73,7 @@ def test_the_published_schema_refuses_a_broken_one(published: str, broken: Any) 
 def test_the_projects_own_workflows_are_accepted_and_the_nightly_one_is_what_init_writes() -> None:
     folder = TESTS.parent / ".github/workflows"
     files = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.yml")}
-    assert sorted(files) == ["chaos.yml", "ci.yml", "night.yml"]
+    assert sorted(files) == ["chaos.yml", "ci.yml", "long.yml"]
     for text in files.values():
         jsonschema.Draft7Validator(schema("github-workflows.json")).validate(read(text))
     assert (
