@@ -280,10 +280,3 @@ def test_wrong_rows_of_pyspark(name: str) -> None:
 @pytest.mark.parametrize("name", STATEFUL)
 def test_wrong_state_of_pyspark(name: str) -> None:
     assert is_the_harness_that_failed(verified(name, wrongly("a")))
-
-
-def test_what_is_shrunk_is_put_to_both_judges_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "filter", with_other_rows(type(semantics.machine(OPERATORS["filter"]))))
-    done = verified("filter", PySpark())
-    assert is_the_harness_that_failed(done)
-    assert any("'s shrunk case: " in failure for failure in done.summary.failures)

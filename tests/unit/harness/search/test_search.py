@@ -341,6 +341,25 @@ def test_what_only_one_judge_sees_is_no_violation() -> None:
     assert verified.summary.scenarios.violated > 0
 
 
+class DisagreeingAboutWhatIsShrunk(Agreeing):
+    """It agrees about the scenarios of the search, which come in a batch, and not about a scenario that comes alone."""
+
+    def examine(self, questions: Sequence[bytes]) -> Examined:
+        examined = super().examine(questions)
+        alone = ((0, "one row more"),) if len(questions) == 1 else ()
+        return msgspec.structs.replace(examined, disagreements=alone)
+
+
+def test_a_shrunk_case_that_the_judges_disagree_about_is_the_harness_that_failed() -> None:
+    verified = verify_campaign(campaign(20), subject=Lossy(), oracle=DisagreeingAboutWhatIsShrunk())
+    assert verified.exit_code is ExitCode.HARNESS_FAILED
+    reported = verified.summary.counterexamples[0]
+    assert (
+        f"the two judges disagree about {reported.invariant}'s shrunk case: one row more" in verified.summary.failures
+    )
+    assert verified.summary.oracle.disagreements == len(verified.summary.counterexamples)
+
+
 def test_a_correct_engine_holds(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run") as folder:
         verified = verify_campaign(campaign(25), subject=SimulatedSubject(), oracle=Agreeing(), folder=folder)
