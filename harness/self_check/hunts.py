@@ -70,7 +70,8 @@ HINTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("D17", "P41", "P42", "P43", "P44"), ("upgraded",)),
     **dict.fromkeys(("P45", "P46", "P47", "P48"), ("other-operators",)),
     "P50": ("overtaken",),
-    **dict.fromkeys(("P31", "P32", "P33", "P34"), ("failing-store",)),
+    **dict.fromkeys(("P31", "P32", "P33"), ("failing-store",)),
+    "P34": ("undeleted-record",),
     "X03": ("S8",),
 }
 """by defect: the templates that have what its bug needs, if the others seldom have it"""

@@ -15,20 +15,38 @@ from ..choices import Choices
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_time, some_task
 from ..faults.file_faults import some_delete
-from ..stage import Frame, stage_of
+from ..stage import Frame, Stage, stage_of
 
 
 def failing_store(choices: Choices, frame: Frame) -> Scenario:
     """One fault on the files of a snapshot, and mostly a crash of a task or of the coordinator behind it."""
-    recipe = frame.recipe(most_records=40, least_records=12, most_operators=1, parallelism=(1, 1, 2), splits=(1, 2))
-    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
-    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(4, 9), memory_percent=0)
-    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick((1, 1, 2)), restart_attempts=4)
+    stage = _small_job(choices, frame, retained=(1, 1, 2))
     target = stage.target
     faults: tuple[AnyFault, ...] = (_on_files(choices, target),)
     if choices.percent(70):
         faults = (*faults, _crash(choices, target))
     return stage.scenario("failing-store", faults=faults[: frame.max_faults])
+
+
+def undeleted_record(choices: Choices, frame: Frame) -> Scenario:
+    """The record of a checkpoint cannot be deleted, and the coordinator dies about then: the next one finds it."""
+    stage = _small_job(choices, frame, retained=(1,))
+    number = choices.between(1, max(1, stage.target.checkpoints))
+    undeleted = plan.FailWrite(
+        trigger=AtPoint(point="checkpoint-triggered", occurrence=number), task=None, what="delete-record"
+    )
+    lost = plan.KillCoordinator(
+        trigger=AtPoint(point="checkpoint-completed", occurrence=number + choices.pick((0, 0, 1))),
+        down_us=choices.pick((2_000, 5_000)),
+    )
+    return stage.scenario("undeleted-record", faults=(undeleted, lost)[: frame.max_faults])
+
+
+def _small_job(choices: Choices, frame: Frame, retained: tuple[int, ...]) -> Stage:
+    recipe = frame.recipe(most_records=40, least_records=12, most_operators=1, parallelism=(1, 1, 2), splits=(1, 2))
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(4, 9), memory_percent=0)
+    return stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick(retained), restart_attempts=4)
 
 
 def _on_files(choices: Choices, target: Forecast) -> AnyFault:
@@ -50,4 +68,7 @@ def _crash(choices: Choices, target: Forecast) -> AnyFault:
     )
 
 
-HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {"failing-store": failing_store}
+HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {
+    "failing-store": failing_store,
+    "undeleted-record": undeleted_record,
+}
