@@ -149,7 +149,8 @@ class JobClosing:
         newest = self._completed.to_restore()
         if newest is not None and self._completed.knows_all:
             return CoveredUpTo(newest.checkpoint)
-        return MayBeCovered() if self._records.had_snapshot or not self._completed.knows_all else NothingCovered()
+        unknown = self._records.others_had_snapshot or not self._completed.knows_all
+        return MayBeCovered() if unknown else NothingCovered()
 
     def on_answered(self, event: Answered) -> list[Effect]:
         """The external store has answered a request."""

@@ -79,13 +79,15 @@ class JobRecords:
         self._then: dict[int, Then] = {}
         self.had_snapshot = had_snapshot
         """some checkpoint has completed or is about to, of this job or of the one that it resumes (ABS-14)"""
+        self.others_had_snapshot = had_snapshot
+        """the same of former coordinators and of the job that this one resumes: of such a one nothing may be known"""
 
     def take_over(self, record: JobRecord) -> None:
         """Go on from the record of a former coordinator: nothing is numbered as it has numbered before."""
         self._attempts.take_over(record.attempt)
         self._checkpoints.take_over(record.next_checkpoint)
         self._version = record.version
-        self.had_snapshot = record.had_snapshot
+        self.had_snapshot = self.others_had_snapshot = record.had_snapshot
         self.has_begun = record.has_begun
         self.closure = record.closure
 

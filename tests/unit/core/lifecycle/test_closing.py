@@ -122,7 +122,7 @@ class Job:
         self.completed = CompletedCheckpointStore(graph, Config(), Parts(), 1, self.under_way, named=None)
         self.completed.take_over(complete, knows_all=knows_all)
         self.records = neighbour("records")
-        self.records.had_snapshot, self.records.has_begun = False, True
+        self.records.others_had_snapshot, self.records.has_begun = False, True
         self.closing = JobClosing(
             graph,
             Config(retry_us=30),
@@ -192,7 +192,7 @@ def test_it_waits_for_a_record_that_was_being_stored_before_the_decision() -> No
 
 
 @pytest.mark.parametrize(
-    ("complete", "knows_all", "had_snapshot", "covered"),
+    ("complete", "knows_all", "others_had_snapshot", "covered"),
     [
         ((), True, False, NothingCovered()),
         ((4, 5), True, False, UP_TO_FIVE),
@@ -202,10 +202,10 @@ def test_it_waits_for_a_record_that_was_being_stored_before_the_decision() -> No
     ],
 )
 def test_what_may_have_been_promised_is_covered(
-    complete: tuple[int, ...], knows_all: bool, had_snapshot: bool, covered: Covered
+    complete: tuple[int, ...], knows_all: bool, others_had_snapshot: bool, covered: Covered
 ) -> None:
     job = Job(*map(complete_snapshot, complete), knows_all=knows_all)
-    job.records.had_snapshot = had_snapshot
+    job.records.others_had_snapshot = others_had_snapshot
     assert job.closed().life.stage == job.settling(SINK, covered=covered)
 
 

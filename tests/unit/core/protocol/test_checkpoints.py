@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.reference_impl.core.lifecycle.closing import Asked
 from cutproof.reference_impl.core.vocabulary.causes import OtherBarrierFirst
-from cutproof.reference_impl.core.vocabulary.effects import Discard, SaveJob, SendToTask, SetTimer, Store
+from cutproof.reference_impl.core.vocabulary.effects import Discard, SaveJob, SendToTask, SetTimer, Store, Transact
+from cutproof.reference_impl.core.vocabulary.events import Answered, Commanded, CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Abort, Cancel, Complete, Trigger
 from cutproof.reference_impl.core.vocabulary.state import TaskState
@@ -21,6 +23,7 @@ from cutproof.reference_impl.core.vocabulary.timeouts import (
     MinimumPause,
     RestartDelay,
 )
+from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Done
 from unit.core.coordinator_rig import (
     OP,
     SINK,
@@ -186,6 +189,20 @@ def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests
     job.stored(1)
     job.trigger()
     assert [type(effect) for effect in job.ack(2, state=TaskState())] == [CheckpointAcknowledged, Store], "said once"
+
+
+def test_what_a_record_that_was_not_written_in_memory_would_have_covered_is_aborted_when_the_job_is_cancelled() -> None:
+    """The job's record says that there was a snapshot; this coordinator knows that there was none."""
+    job = CoordinatorRig(snapshots_in_memory=True).up()
+    job.trigger()
+    job.ack(1, state=TaskState())
+    job.saved()
+    job.store_fails(1)
+    job.feed(Commanded(9, CommandKind.CANCEL))
+    job.saved()
+    sealed = Done(unfinished=(("sealed", CheckpointId(1)),))
+    asked = [effect.request for effect in of(Transact, job.feed(Answered(Asked.FENCE, sealed)))]
+    assert [one.name for one in asked if isinstance(one, AbortTransaction)] == ["sealed"]
 
 
 def test_the_record_of_a_job_names_snapshots_in_files_too() -> None:
