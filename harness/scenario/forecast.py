@@ -105,8 +105,7 @@ def behind_all_us(workload: Workload, target: Forecast) -> int:
 
 
 def has_short_timeout(workload: Workload, topology: Topology, engine: Engine) -> bool:
-    """Whether a checkpoint may take longer than its timeout without a fault.  Processes stretch both alike, so that the
-    answer holds there too."""
+    """Whether a checkpoint may take longer than its timeout without a fault."""
     return engine.checkpoint_timeout_us < behind_all_us(workload, forecast(workload, topology, engine))
 
 

@@ -18,7 +18,6 @@ from ....reference_impl.processes.configuration import STORE
 from ....reference_impl.processes.disk.journal import CorruptJournal
 from ...runtime.exit_codes import CutproofError, HarnessFailed, UsageError, one_line
 from ...scenario.files import write_scenario, write_whole
-from ...scenario.forecast import has_short_timeout
 from ...scenario.model import Scenario
 from ...scenario.reading import bytes_of, json_of
 from ..merging.merging import journals_in, merged
@@ -63,6 +62,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """the faults that still acted at the end"""
     unapplied: list[str]
     foreign: int = 0
+    short_timeout: bool = False
     """as in the history"""
     rolls_back: bool
     """the sinks' store aborts an open transaction when its session ends"""
@@ -187,7 +187,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
         restart_attempts=engine.restart_attempts,
         tolerated_failures=engine.tolerated_failures,
-        short_timeout=has_short_timeout(scenario.workload, scenario.topology, engine) or msgspec.UNSET,
+        short_timeout=evidence.short_timeout or msgspec.UNSET,
         retained_checkpoints=engine.retained_checkpoints,
         snapshots=engine.snapshot_store,
         savepoints=engine.savepoints if engine.savepoints != "snapshots" else msgspec.UNSET,

@@ -22,6 +22,7 @@ from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Scenario
 from ...subject.port import SubjectFailed
 from ..snapshots.beginning import Behind
+from ..subjects import process_job
 from .bound import Bound
 from .context import Context
 from .copies import Copies
@@ -352,6 +353,7 @@ class Orchestrator:
             lasting=sorted(set(self.context.lasting)),
             unapplied=self._steering.unapplied(),
             foreign=self._foreign,
+            short_timeout=process_job.has_short_timeout(self._scenario, self._opened.config.scale),
             rolls_back=sink.store == DATABASE,
             begun=self.context.begun_us,
             timeline=self._opened.config.detailed,

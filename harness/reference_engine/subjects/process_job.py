@@ -16,6 +16,7 @@ from ....reference_impl.core.job.config import Config
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.machines import Job
 from ....reference_impl.driver.settings import Settings
+from ...scenario import forecast
 from ...scenario.model import Scenario
 from ...workloads.user_functions import known
 from ..functions.operators import entry_of
@@ -89,6 +90,13 @@ def real_config(scenario: Scenario, scale: int) -> Config:
         deploy_timeout_us=max(config.deploy_timeout_us, DEPLOY_TIMEOUT_US // scale),
         retry_us=max(config.retry_us, RETRY_US // scale),
     )
+
+
+def has_short_timeout(scenario: Scenario, scale: int) -> bool:
+    """Whether a checkpoint may take longer without a fault than the timeout that it has on processes."""
+    timeout_us = real_config(scenario, scale).checkpoint_timeout_us
+    engine = msgspec.structs.replace(scenario.engine, checkpoint_timeout_us=timeout_us)
+    return forecast.has_short_timeout(scenario.workload, scenario.topology, engine)
 
 
 def real_settings(scenario: Scenario) -> Settings:

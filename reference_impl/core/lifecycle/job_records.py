@@ -80,7 +80,8 @@ class JobRecords:
         self.had_snapshot = had_snapshot
         """some checkpoint has completed or is about to, of this job or of the one that it resumes (ABS-14)"""
         self.others_had_snapshot = had_snapshot
-        """the same of former coordinators and of the job that this one resumes: of such a one nothing may be known"""
+        """some checkpoint of a former coordinator, or of the job that this one resumes, may have completed: this
+        coordinator does not know all of those, but all of its own"""
 
     def take_over(self, record: JobRecord) -> None:
         """Go on from the record of a former coordinator: nothing is numbered as it has numbered before."""

@@ -288,13 +288,9 @@ def test_a_place_that_cannot_be_written_is_the_environments_failure(
         processes.run(join())
 
 
-@pytest.mark.parametrize(("timeout_us", "said"), [(40_000, msgspec.UNSET), (100, True)])
+@pytest.mark.parametrize(("short", "said"), [(False, msgspec.UNSET), (True, True)])
 def test_a_history_from_journals_says_whether_a_checkpoints_timeout_is_short(
-    timeout_us: int, said: bool | msgspec.UnsetType, tmp_path: Path
+    short: bool, said: bool | msgspec.UnsetType, tmp_path: Path
 ) -> None:
-    (tmp_path / "journal").mkdir()
-    engine = msgspec.structs.replace(chain().engine, checkpoint_timeout_us=timeout_us)
-    hurried = msgspec.structs.replace(
-        script(tmp_path / "run"), scenario=msgspec.structs.replace(chain(), faults=(), engine=engine)
-    )
-    assert evidence.history_of(hurried, tmp_path / "journal").short_timeout is said
+    found = msgspec.structs.replace(script(tmp_path / "run"), short_timeout=short)
+    assert evidence.history_of(found, tmp_path / "run" / "journal").short_timeout is said
