@@ -123,9 +123,9 @@ class NothingPutBack(Capture):
 class EndedWaitsForNothing(Capture):
     """J09: a task whose input has ended is assumed to have no data in flight."""
 
-    def awaited(self, recording: T, *, ended: bool) -> T | None:
-        self.reached = self.reached or ended
-        return None if ended else recording
+    def awaited(self, checkpoint: CheckpointId, recordings: Mapping[CheckpointId, T], *, ended: bool) -> T | None:
+        self.reached = self.reached or (ended and checkpoint in recordings)
+        return None if ended else super().awaited(checkpoint, recordings, ended=ended)
 
 
 DEFECTS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.decisions.snapshots.naming import Naming
-from ..core.decisions.tasks import CutStep, PutOff, SourceCut, StartPosition
+from ..core.decisions.tasks import CutStep, Postponed, SourceCut, StartPosition
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, operator_of
 from ..core.vocabulary.state import TaskState
 from .registry import Defect
@@ -37,9 +37,9 @@ class TheLatestOnly(SourceCut):
 class PositionLast(SourceCut):
     """M14: the positions are read when the state is already being written; they may be ahead of it."""
 
-    def steps(self) -> tuple[CutStep | PutOff, ...]:
+    def steps(self) -> tuple[CutStep | Postponed, ...]:
         self.reached = True
-        return (CutStep.send_barrier, PutOff(CutStep.record_position))
+        return (CutStep.send_barrier, Postponed(CutStep.record_position))
 
 
 class SavedBehind(StartPosition):

@@ -53,10 +53,10 @@ class Capture(Part):
         """The outputs for which the snapshot waits, to hold what the barrier overtook in them: all."""
         return overtaken
 
-    def awaited(self, recording: T, *, ended: bool) -> T | None:
-        """The recording of data in flight for which a task's snapshot waits before it is written: the one of its
-        checkpoint, even if the task's input has `ended`.  None: it waits for nothing."""
-        return recording
+    def awaited(self, checkpoint: CheckpointId, recordings: Mapping[CheckpointId, T], *, ended: bool) -> T | None:
+        """The recording of data in flight for which a task's snapshot waits before it is written: its checkpoint's,
+        if there is one, even if the task's input has `ended`."""
+        return recordings.get(checkpoint)
 
     def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
         """What a restored task puts back into its inputs."""

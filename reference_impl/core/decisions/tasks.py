@@ -31,7 +31,7 @@ class CutStep(Enum):
     send_barrier = "send-barrier"
 
 
-class PutOff(msgspec.Struct, frozen=True):
+class Postponed(msgspec.Struct, frozen=True):
     """A step that waits in the task's mailbox; the task goes on meanwhile."""
 
     step: CutStep
@@ -40,7 +40,7 @@ class PutOff(msgspec.Struct, frozen=True):
 class SourceCut(Part):
     """How a source records its position and emits its barrier (ABS-1)."""
 
-    def steps(self) -> tuple[CutStep | PutOff, ...]:
+    def steps(self) -> tuple[CutStep | Postponed, ...]:
         """The steps in order, both at once: no record slips in between."""
         return (CutStep.record_position, CutStep.send_barrier)
 

@@ -226,8 +226,8 @@ class TransactionalSink:
         return self._seal(checkpoint) if step is SealStep.seal else self._begin_transaction()
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        put_off = expect(event.letter, PostponedSteps)
-        return [effect for step in put_off.steps for effect in self._carry_out(step, put_off.checkpoint)]
+        postponed = expect(event.letter, PostponedSteps)
+        return [effect for step in postponed.steps for effect in self._carry_out(step, postponed.checkpoint)]
 
     def describe(self, state: TaskState) -> None:
         state.transactions = as_kept(self.sealed)

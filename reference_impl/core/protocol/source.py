@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from ..decisions.parts import Parts
-from ..decisions.tasks import CutStep, PutOff
+from ..decisions.tasks import CutStep, Postponed
 from ..job.config import Config
 from ..job.split_log import COPY_BITS, OFFSET_BITS, SplitLog
 from ..job.task_spec import TaskSpec
@@ -309,7 +309,7 @@ class SourceTask(Task):
         """
         effects: list[Effect] = []
         for step in self.parts.source_cut.steps():
-            if isinstance(step, PutOff):
+            if isinstance(step, Postponed):
                 effects.append(Mail(PostponedStep(step.step, checkpoint)))
             else:
                 effects.extend(self._carry_out(step, checkpoint))
@@ -319,8 +319,8 @@ class SourceTask(Task):
         return self.take_snapshot(checkpoint) if step is CutStep.record_position else self.barrier(checkpoint)
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        put_off = expect(event.letter, PostponedStep)
-        return self._carry_out(put_off.step, put_off.checkpoint)
+        postponed = expect(event.letter, PostponedStep)
+        return self._carry_out(postponed.step, postponed.checkpoint)
 
     def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
         state = self.unkeyed_state()

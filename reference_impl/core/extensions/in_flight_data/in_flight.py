@@ -244,13 +244,10 @@ class InFlight:
 
     def hold(self, checkpoint: CheckpointId, snapshot: Snapshot) -> bool:
         """Keep a snapshot until its in-flight data is complete; False if it need not wait."""
-        recording = self._recordings.get(checkpoint)
-        if recording is None:
-            return False
-        awaited = self._capture.awaited(recording, ended=snapshot.ended)
+        awaited = self._capture.awaited(checkpoint, self._recordings, ended=snapshot.ended)
         if awaited is None:
-            del self._recordings[checkpoint]
-            self._changed()
+            if self._recordings.pop(checkpoint, None) is not None:
+                self._changed()
             return False
         awaited.snapshot = snapshot
         return True

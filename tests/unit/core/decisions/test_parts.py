@@ -11,7 +11,7 @@ from cutproof.reference_impl.core import decisions
 from cutproof.reference_impl.core.decisions.part import Part
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.decisions.snapshots.naming import Naming
-from cutproof.reference_impl.core.decisions.tasks import Copying, CutStep, PutOff, SourceCut
+from cutproof.reference_impl.core.decisions.tasks import Copying, CutStep, Postponed, SourceCut
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated, require
@@ -23,7 +23,7 @@ from unit.core.machines import barrier, deliver, row, sent, source, take, transa
 class Silent(SourceCut):
     """A wrong variant: no barrier follows the snapshot."""
 
-    def steps(self) -> tuple[CutStep | PutOff, ...]:
+    def steps(self) -> tuple[CutStep | Postponed, ...]:
         self.reached = True
         return (CutStep.record_position,)
 
