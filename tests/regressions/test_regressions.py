@@ -107,6 +107,16 @@ def test_a_job_whose_timeout_is_too_short_for_its_load_is_accused_of_nothing(nam
     assert found.difference == "job failed", "with enough time for a barrier behind all records it would be the engine"
 
 
+def test_a_table_may_hold_a_row_that_was_in_flight_at_the_cut_and_no_other() -> None:
+    result = result_of("a-row-in-flight-at-a-cut-of-all-records")
+    history = result.history
+    (at,) = (at for at, row in enumerate(history.committed) if row[0] == 4)
+    for value, violated in ((1, False), (2, False), (3, True)):
+        history.committed[at] = (4, value, 0, 0)
+        found = judge(result.scenario.workload, result.scenario.topology, history).violated
+        assert ("exactly-once" in found) is violated, value
+
+
 def test_a_job_that_is_cancelled_while_its_transactions_expire_is_accused_of_nothing() -> None:
     result = result_of("expired/cancelled-as-its-transaction-expires")
     assert result.judgement.violated == {}
