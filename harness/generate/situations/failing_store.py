@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from ....faults import plan
 from ....faults.plan import AnyFault, AtPoint
 from ...scenario.forecast import Forecast
@@ -15,12 +17,17 @@ from ..choices import Choices
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_time, some_task
 from ..faults.file_faults import some_delete
-from ..stage import Frame, Stage, stage_of
+from ..stage import Frame, stage_of
+from .local import with_engine
+from .unaligned import Crowd, crowded_stage
 
 
 def failing_store(choices: Choices, frame: Frame) -> Scenario:
     """One fault on the files of a snapshot, and mostly a crash of a task or of the coordinator behind it."""
-    stage = _small_job(choices, frame, retained=(1, 1, 2))
+    recipe = frame.recipe(most_records=40, least_records=12, most_operators=1, parallelism=(1, 1, 2), splits=(1, 2))
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(4, 9), memory_percent=0)
+    stage = stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick((1, 1, 2)), restart_attempts=4)
     target = stage.target
     faults: tuple[AnyFault, ...] = (_on_files(choices, target),)
     if choices.percent(70):
@@ -29,9 +36,13 @@ def failing_store(choices: Choices, frame: Frame) -> Scenario:
 
 
 def undeleted_record(choices: Choices, frame: Frame) -> Scenario:
-    """The record of a checkpoint cannot be deleted, and the coordinator dies about then: the next one finds it."""
-    stage = _small_job(choices, frame, retained=(1,))
-    number = choices.between(1, max(1, stage.target.checkpoints))
+    """The record of a checkpoint with data in flight cannot be deleted, and the coordinator dies about then.  The next
+    one finds the record, and may have nothing newer to restore."""
+    recipe = frame.recipe(most_records=40, least_records=12, most_operators=1, parallelism=(1, 1, 2), splits=(1, 2))
+    crowd = Crowd(capacities=(3, 4, 8), alignments=("in-turn", "timeout", "unaligned"))
+    stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(4, 9), memory_percent=0), crowd=crowd)
+    stage = with_engine(stage, msgspec.structs.replace(stage.engine, retained_checkpoints=1, restart_attempts=4))
+    number = choices.pick((1, 1, 2))
     undeleted = plan.FailWrite(
         trigger=AtPoint(point="checkpoint-triggered", occurrence=number), task=None, what="delete-record"
     )
@@ -40,13 +51,6 @@ def undeleted_record(choices: Choices, frame: Frame) -> Scenario:
         down_us=choices.pick((2_000, 5_000)),
     )
     return stage.scenario("undeleted-record", faults=(undeleted, lost)[: frame.max_faults])
-
-
-def _small_job(choices: Choices, frame: Frame, retained: tuple[int, ...]) -> Stage:
-    recipe = frame.recipe(most_records=40, least_records=12, most_operators=1, parallelism=(1, 1, 2), splits=(1, 2))
-    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
-    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(4, 9), memory_percent=0)
-    return stage_of(choices, frame, recipe, tuning, retained_checkpoints=choices.pick(retained), restart_attempts=4)
 
 
 def _on_files(choices: Choices, target: Forecast) -> AnyFault:

@@ -366,7 +366,7 @@ def test_the_correct_engine_is_not_accused_of_what_is_drawn_for_hunts(template: 
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("defect", ["B04", "B09", "E12", "P07", "P09", "P10", "J09", "C06", "L03"])
+@pytest.mark.parametrize("defect", ["B04", "B09", "E12", "P07", "P09", "P10", "J09", "C06", "L03", "P34"])
 def test_what_was_missed_or_took_minutes_is_caught_soon_with_any_seed(defect: str, seed: int) -> None:
     named = Named(id=defect, upstream="", invariant=DEFECTS[defect].invariant)
     assert hunt(named, seed, scenarios=60, shrinks=False).caught
