@@ -29,9 +29,9 @@ StillFails = Callable[[Scenario], bool]
 """Whether a scenario fails in the same way: same invariant, same kind of difference, exercised."""
 
 MAX_RUNS = 600
-COARSE = 8
-"""While a job is still large a run is dear: until it has fewer tasks and takes less time, no chunks of less than about
-an eighth of the records are dropped."""
+COARSE, FINER = 3, 8
+"""While a job is still large a run is dear: until it has fewer tasks, no chunks of less than about a third of the
+records are dropped, and until it takes less time, none of less than about an eighth."""
 LEAST_US = 10_000
 """durations of a pipeline's faults are halved down to this: the machine's clock decides what they meet"""
 
@@ -118,10 +118,11 @@ class _Search:
         self._drop_records(most=COARSE)
         self._try_each(_fewer_nodes)
         self._try_each(_fewer_splits)
-        self._drop_records(most=COARSE)
+        self._drop_records(most=FINER)
         self._try_each(_squeezed)
         self._drop_records()
         self._try_each(_plainer_engine)
+        self._reset_settings()
         self._try_each(_plainer_topology)
         self._try_each(_plainer_operators)
         self._try_each(_plainer_records)
@@ -177,6 +178,13 @@ class _Search:
             lambda first, end: reductions.without_records(self.best, first, end),
             lambda first, end: _records_only(self.best, first, end),
             least=1 if most is None else max(1, self.best.workload.records() // most),
+        )
+
+    def _reset_settings(self) -> None:
+        """Give the engine's settings their plain values: many at a time, then ever fewer, as most do not matter."""
+        self._drop_chunks(
+            lambda: len(_settings_to_reset(self.best.engine)),
+            lambda first, end: _with_settings_reset(self.best, _settings_to_reset(self.best.engine)[first:end]),
         )
 
     def _drop_chunks(self, length: Callable[[], int], *without: Callable[[int, int], Scenario], least: int = 1) -> None:
@@ -283,19 +291,31 @@ def _fewer(entries: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 def _plainer_engine(scenario: Scenario) -> Iterator[Scenario | None]:
-    plain = Engine(guarantee=scenario.engine.guarantee, sink=scenario.engine.sink)
+    plain = _plain_engine(scenario.engine)
     if scenario.engine.committing != plain.committing:
         yield reductions.without_committers(scenario)
     for index, command in enumerate(scenario.commands):
         if isinstance(command, Savepoint | StopWithSavepoint) and format_of(command):
             yield reductions.with_command(scenario, index, replace(command, format=msgspec.UNSET))
-    if scenario.engine == plain:
-        return
-    yield replace(scenario, engine=plain)
-    for field in Engine.__struct_fields__:
-        value = getattr(plain, field)
-        if getattr(scenario.engine, field) != value and field != "checkpoint_interval_us":
-            yield replace(scenario, engine=replace(scenario.engine, **{field: value}))
+    if scenario.engine != plain:
+        yield replace(scenario, engine=plain)
+
+
+def _plain_engine(engine: Engine) -> Engine:
+    """It gives the same guarantee with the same sink."""
+    return Engine(guarantee=engine.guarantee, sink=engine.sink)
+
+
+def _settings_to_reset(engine: Engine) -> tuple[str, ...]:
+    """The settings that are not plain.  The interval of checkpoints fits the records: it is not reset alone."""
+    plain = _plain_engine(engine)
+    differ = (name for name in Engine.__struct_fields__ if getattr(engine, name) != getattr(plain, name))
+    return tuple(name for name in differ if name != "checkpoint_interval_us")
+
+
+def _with_settings_reset(scenario: Scenario, settings: tuple[str, ...]) -> Scenario:
+    plain = _plain_engine(scenario.engine)
+    return replace(scenario, engine=replace(scenario.engine, **{name: getattr(plain, name) for name in settings}))
 
 
 def _plainer_topology(scenario: Scenario) -> Iterator[Scenario | None]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
+import msgspec
 import pytest
 
 from cutproof.faults.plan import CutChannel, KillTask
@@ -39,6 +41,36 @@ def test_drawn_scenarios_reach_the_minimum_too() -> None:
     assert failing
     for scenario in failing:
         assert size_of(shrink(scenario, a_key_twice_and_a_kill).scenario) == (2, 2, 1)
+
+
+def test_settings_that_do_not_matter_are_reset_many_at_a_time() -> None:
+    odd: dict[str, Any] = {
+        "pooled_ids": True,
+        "memtable_entries": 4,
+        "compaction_us": 300,
+        "minimum_pause_us": 100,
+        "retained_checkpoints": 2,
+        "restart_delay_us": 2_000,
+        "channel_capacity": 8,
+        "trims_logs": True,
+        "channel_latency_us": 50,
+        "control_latency_us": 150,
+        "snapshot_write_us": 900,
+        "transaction_us": 100,
+    }
+    smallest = shrink(chain(), a_key_twice_and_a_kill).scenario
+    scenario = msgspec.structs.replace(smallest, engine=Engine(**odd))
+
+    def needs_two_of_them(smaller: Scenario) -> bool:
+        engine = smaller.engine
+        return a_key_twice_and_a_kill(smaller) and (engine.retained_checkpoints, engine.channel_latency_us) == (2, 50)
+
+    found = shrink(scenario, needs_two_of_them)
+    assert found.scenario == msgspec.structs.replace(
+        smallest, engine=Engine(retained_checkpoints=2, channel_latency_us=50)
+    )
+    accepted = [one for one in found.path if one.engine != scenario.engine]
+    assert len(accepted) < len(odd) - 2, "one at a time there would be as many"
 
 
 def test_the_same_every_time() -> None:
