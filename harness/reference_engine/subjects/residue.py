@@ -28,6 +28,7 @@ def residue_of(world: World) -> Residue:
         )
         for one in listed(retained, sizes)
     ]
+    sinks = [task for task, spec, _ in world.graph.tasks() if spec.role == "sink"]
     asks = bool(world.files.copied_records or world.files.copies)
     return Residue(
         copies=[int(one.checkpoint) for one in world.files.copied()] if asks else UNSET,
@@ -41,5 +42,5 @@ def residue_of(world: World) -> Residue:
         files=[str(handle) for handle in there],
         retained=[int(snapshot.checkpoint) for snapshot in retained],
         logs=world.spills.store.names(),
-        live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),
+        live_sinks=sum(runner.name in sinks for runner in world.live()),
     )
