@@ -48,7 +48,7 @@ class FinishingTasks:
         self._ending = ending
 
     @property
-    def leaving(self) -> tuple[TaskId, ...]:
+    def ordered_or_finished(self) -> tuple[TaskId, ...]:
         return (*self._ends.ordered_to_finish, *self._ends.finished)
 
     def _order(self, task: TaskId, checkpoint: CheckpointId | None) -> Effect:

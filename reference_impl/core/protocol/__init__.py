@@ -2,8 +2,9 @@
 
 Chandy and Lamport, "Distributed Snapshots" (1985); Carbone et al., "Lightweight Asynchronous Snapshots for Distributed
 Dataflows" (arXiv:1506.08603); Gray, "Notes on Data Base Operating Systems" (1978), whose two-phase commit the sinks use
-as Flink's do, by its documentation: a barrier is the request to prepare, and a complete checkpoint the decision.  Where
-each rule stands:
+as Flink's do, by its documentation: a barrier is the request to prepare, and a complete checkpoint the decision.
+
+Where each rule stands is below.  Recovery (ABS-6) is the job's: most of it stands in `lifecycle`.
 
 ABS-1  trigger, position, barrier   checkpoint_coordinator.py: CheckpointCoordinator.create_checkpoint,
                                     CheckpointCoordinator.trigger_checkpoint
@@ -24,7 +25,10 @@ ABS-3  several checkpoints          ../job/config.py: Config (the number, the ti
                                     CheckpointCoordinator.on_pause_over, CheckpointCoordinator.on_checkpoint_timeout,
                                     CheckpointCoordinator._after_abort
                                     CheckpointCoordinator.on_record_stored (the pause begins)
+                                    checkpoints.py: UnderWay.counted (savepoints do not count)
                                     ../lifecycle/checkpoint_failure_manager.py: CheckpointFailureManager.failed
+                                    ../lifecycle/checkpoint_failure_manager.py: CheckpointFailureManager.completed,
+                                    CheckpointFailureManager.attempt_over (they count in a row from there)
                                     ../decisions/checkpointing.py: Tolerance.failed_in_a_row
 ABS-4  completion, abort            checkpoints.py: Checkpoints.acknowledge, Checkpoints.complete, Checkpoints.abort
                                     Checkpoints._awaiting
@@ -50,6 +54,7 @@ ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, 
                                     ../lifecycle/completed_checkpoint_store.py: CompletedCheckpointStore.to_restore
                                     ../decisions/checkpointing.py: RestoreChoice.choose (the newest complete one)
                                     ../lifecycle/execution.py: Execution.start, Execution.deploy
+                                    ../lifecycle/taking_over.py: TakeOver (by another coordinator)
                                     ../lifecycle/deployment.py: Deployment.orders (which task restores which state)
                                     ../lifecycle/cancellation.py: Cancellation.end_attempt
                                     ../decisions/fencing.py: Fencing.addressed (nothing of a former job)
@@ -60,6 +65,7 @@ ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, 
                                     source.py: SourceTask.adopt (reads from the positions of the snapshot)
                                     sink.py: TransactionalSink.on_restored (fences former attempts)
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
+                                    barrier_alignment.py: Alignment.cancel_counted (older ones are still counted)
                                     source.py: SourceTask._read, SourceTask.restore (at-most-once saves its
                                     position before it sends, and does not rewind)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_all_running

@@ -55,7 +55,8 @@ class Attempts:
         return self._older.get(task, self.newest)
 
     def number_in(self, attempt: AttemptId, task: TaskId) -> AttemptId:
-        """The number of a task in a checkpoint that was triggered when `attempt` was the newest."""
+        """The number of a task in a pending checkpoint that was triggered when `attempt` was the newest.  A partial
+        failover aborts all pending checkpoints, so the numbers are those of that moment."""
         return self._older.get(task, attempt)
 
     def channels_of(self, task: TaskId) -> AttemptId:

@@ -397,7 +397,7 @@ TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list
 }
 """(state, signal, relation of the signal's checkpoint to the state) → move.
 
-A defect replaces `step`, or a decision that the moves ask (`relation`, `is_obsolete`, `skip`).  It cannot override a
+A defect replaces `step`, or the decision `is_obsolete`, which `relation` asks.  It cannot override a
 move: the table holds the moves of this class.  The end of a channel has no relation.  The coordinator never triggers a
 task amid an alignment: a channel that the task waits for has not ended.
 """

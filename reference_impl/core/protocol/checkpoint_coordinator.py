@@ -61,9 +61,10 @@ class DurableRecord(Protocol):
         ...
 
     def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:
-        """Before the first checkpoint is complete in the coordinator's memory: save in the job's record that there was
-        a snapshot, and have these effects follow once that is durable.  A later coordinator must know of the snapshot
-        that it has lost (ABS-14).  At any other time the effects are returned as they are."""
+        """Save in the job's record that the job has had a snapshot, and carry out these effects once that is durable.
+        This is done only before the first checkpoint is complete, and only if snapshots are kept in the coordinator's
+        memory: a later coordinator must know that a snapshot is lost (ABS-14).  Otherwise the effects are returned as
+        they are."""
         ...
 
 
@@ -95,8 +96,8 @@ class FinishingTasks(Protocol):
         ...
 
     @property
-    def leaving(self) -> tuple[TaskId, ...]:
-        """They were ordered to finish, or have finished."""
+    def ordered_or_finished(self) -> tuple[TaskId, ...]:
+        """The tasks that were ordered to finish, or have finished."""
         ...
 
     def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:
@@ -127,10 +128,10 @@ class CheckpointCoordinator:
         go_on_after_storing: Callable[[], list[Effect]],
         put_off: Callable[[CheckpointId], None] | None,
     ) -> None:
-        """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `go_on_after_storing`: no more waiting
-        for a record to be stored; a restart or the job's end may have waited.  `put_off`: takes over to trigger a
-        checkpoint once the enumerators of the sources are ready for it (OPS-3); None: each checkpoint is triggered at
-        once."""
+        """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `go_on_after_storing`: no
+        record is being stored any more; carries out the restart, or the job's end, that has waited for this.
+        `put_off`: the enumerators of the sources are not ready for a checkpoint (OPS-3); it is triggered later, by the
+        one who is told.  None: each checkpoint is triggered at once."""
         self._job = job
         self._tasks = tuple(tasks)
         self._config = config
@@ -238,8 +239,8 @@ class CheckpointCoordinator:
             oldest=self._completed.oldest,
             logs_from=self._completed.logs_from,
         )
-        leaving = self._finishing.leaving
-        going_on = [task for task in self._tasks if task not in leaving]
+        not_notified = self._finishing.ordered_or_finished
+        going_on = [task for task in self._tasks if task not in not_notified]
         return [*(self._attempts.message_to(task, notification) for task in going_on), *orders]
 
     # -- a checkpoint is aborted (ABS-4) --------------------------------------------------

@@ -39,7 +39,7 @@ from .attempts import Attempts
 
 
 class PendingCheckpoint(msgspec.Struct, kw_only=True):
-    """A checkpoint under way; `command` is the user's request behind it, if any."""
+    """A checkpoint that waits for acknowledgements; `command` is the user's request behind it, if any."""
 
     checkpoint: CheckpointId
     attempt: AttemptId
@@ -107,7 +107,7 @@ class BeingStored(msgspec.Struct, frozen=True):
 
 
 class UnderWay:
-    """The checkpoints of one job that are under way."""
+    """The checkpoints of one job that are under way: pending, or acknowledged by all and being stored."""
 
     def __init__(self) -> None:
         self.pending: dict[CheckpointId, PendingCheckpoint] = {}
@@ -117,7 +117,8 @@ class UnderWay:
 
     @property
     def counted(self) -> int:
-        """How many are under way, without savepoints: these are taken beside as many checkpoints as may be (ABS-3)."""
+        """How many are under way.  Savepoints are left out: they do not count towards the number of checkpoints that
+        may be under way at a time (ABS-3)."""
         pending = sum(not one.savepoint for one in self.pending.values())
         return pending + sum(not one.pending.savepoint for one in self.storing)
 

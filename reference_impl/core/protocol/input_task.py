@@ -86,8 +86,9 @@ class Work(Protocol):
     """for which it works"""
 
     def also_takes(self) -> Mapping[type, Handler]:
-        """What it takes besides records: the method for each type of event, of timeout, and of element.  One for an
-        element is told of its channel too; one for `EndOfPartition` follows what the task does itself."""
+        """What it takes besides records: the method for each type of event, of timeout, and of element.  The method for
+        an element is given the channel too.  The method for `EndOfPartition` is called after the task has dealt with
+        that element."""
         ...
 
     def on_restored(self) -> list[Effect]:
@@ -185,7 +186,7 @@ class InFlightElements(Protocol):
 
 
 class InputInFlightData(InFlightData, Protocol):
-    """The part of a task with inputs in such checkpoints, and the in-flight data of its inputs."""
+    """What a task with inputs does in checkpoints with in-flight data, and the in-flight data of its inputs."""
 
     @property
     def elements(self) -> InFlightElements: ...
@@ -262,8 +263,9 @@ class InputTask(Task):
         publishes: bool = False,
         holds_end: bool = False,
     ) -> None:
-        """`operator` to `transactions`: the work, where it does that too.  `publishes`: all that it receives are
-        transactions of complete checkpoints.  `holds_end`: it sends the end of its data only when it finishes."""
+        """`operator`, `timers`, `transactions`: each is `work` itself if the work has that part, or None.  `publishes`:
+        all that it receives are transactions of complete checkpoints.  `holds_end`: it sends the end of its data only
+        when it finishes."""
         super().__init__(spec, config, parts, reading, formats, in_flight)
         self._in_flight_elements = in_flight.elements if in_flight is not None else None
         self.work = work

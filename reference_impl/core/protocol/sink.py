@@ -5,8 +5,9 @@ documentation.  Rows go into a transaction.  A barrier is the request to prepare
 A complete checkpoint is the decision, and commits it.  A restored sink commits the transactions in its snapshot and
 aborts the rest.
 
-Before it writes, a sink fences older attempts of itself.  It acknowledges a checkpoint only when everything sent before
-it is in the external store.  Sinks without transactions are in `direct_sink`.
+Before it writes, a sink fences older attempts of itself, and of the writers whose transactions it was given.  It
+acknowledges a checkpoint only when everything sent before it is in the external store.  Sinks without transactions are
+in `direct_sink`.
 """
 
 from __future__ import annotations
@@ -153,7 +154,8 @@ class TransactionalSink:
         self._gathered: list[Row] = []
         self._names = names
         self._last_barrier = NO_CHECKPOINT
-        """for which a transaction counts that is sealed when the input ends, as *commit-at-finish* does (FIN-9)"""
+        """the checkpoint of the last barrier.  With *commit-at-finish* a transaction that is sealed at the end of the
+        input counts for this checkpoint (FIN-9)"""
         self._phase: Phase = AwaitingFences()
         self._committer = committer
         self._passes_on = passes_on

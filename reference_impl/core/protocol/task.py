@@ -65,7 +65,7 @@ from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout, RetryEndRepor
 from ..vocabulary.views import View
 
 NO_CHECKPOINT = CheckpointId(0)
-"""Below every checkpoint's id: what the first one is compared with, where only the newest counts."""
+"""It is less than the id of each checkpoint: the newest checkpoint that a task has seen, before it has seen one."""
 
 
 # -- the life of a task --------------------------------------------------------------

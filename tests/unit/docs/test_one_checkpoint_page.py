@@ -117,10 +117,24 @@ def linked(text: str, folder: str) -> set[str]:
     return set(re.findall(rf"\(\.\./reference_impl/core/({folder}/(?:\w+/)?\w+\.py)\)", text))
 
 
-def test_a_checkpoint_goes_through_eight_files_of_the_protocol(walk: Walk, text: str) -> None:
-    files = {file for file, _ in walk.called if file.startswith("protocol/")}
+METHOD = re.compile(r"`((?:[A-Z]\w+)\.\w+)`")
+
+
+def read(text: str) -> list[str]:
+    """The methods of the column *Read*."""
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("|")]
+    return [method for cells in rows for method in METHOD.findall(cells[3])]
+
+
+def test_what_is_read_stands_in_at_most_eight_files(walk: Walk, text: str) -> None:
+    file_of = {method: file for file, method in walk.called}
+    files = {file_of[method] for method in read(text)}
     assert len(files) <= FILES_AT_MOST
     assert files == linked(text, "protocol")
+
+
+def test_no_other_file_of_the_protocol_takes_part(walk: Walk, text: str) -> None:
+    assert {file for file, _ in walk.called if file.startswith("protocol/")} == linked(text, "protocol")
 
 
 FOLDERS = ("backends", "decisions", "operators", "lifecycle", "extensions")
@@ -143,7 +157,7 @@ def test_how_many_files_take_part_is_said(walk: Walk, text: str) -> None:
 
 def test_each_method_is_called_in_this_order(walk: Walk, text: str) -> None:
     first = {method: number for number, (_, method) in enumerate(walk.called)}
-    methods = list(dict.fromkeys(re.findall(r"`((?:[A-Z]\w+)\.\w+)`", text)))
+    methods = list(dict.fromkeys(METHOD.findall(text)))
     assert len(methods) > 25
     assert [method for method in methods if method not in first] == []
     places = [first[method] for method in methods]

@@ -124,11 +124,11 @@ def test_a_task_that_did_not_restart_is_ordered_under_its_own_attempt() -> None:
 def test_those_leave_that_were_ordered_and_those_that_count_as_finished() -> None:
     job = Job()
     job.complete(4, SOURCE, OP)
-    assert job.finishing.leaving == (SOURCE, OP)
+    assert job.finishing.ordered_or_finished == (SOURCE, OP)
     job.finished(SOURCE)
-    assert job.finishing.leaving == (OP, SOURCE)
+    assert job.finishing.ordered_or_finished == (OP, SOURCE)
     job.ends.end_input(SINK)
-    assert SINK not in job.finishing.leaving
+    assert SINK not in job.finishing.ordered_or_finished
 
 
 # -- all tasks, and with them the job ------------------------------------------------------------

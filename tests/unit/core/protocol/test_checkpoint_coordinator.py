@@ -48,7 +48,7 @@ class Job:
         self.under_way, self.ends = UnderWay(), TaskEnds(GRAPH)
         self.is_full, self.too_many, self.failed_so_far = False, False, list[AnyCause]()
         self.latest, self.oldest, self.logs_from = None, CheckpointId(3), None
-        self.leaving: tuple[TaskId, ...] = ()
+        self.ordered_or_finished: tuple[TaskId, ...] = ()
         self.attempts = Attempts(AttemptId(2), channels_stay=False)
         job: Any = self
         self.machine = CheckpointCoordinator(
@@ -207,9 +207,9 @@ def test_all_tasks_hear_that_a_checkpoint_is_complete_and_some_are_ordered_to_fi
     assert stored(Job()) == [STORED, *news(*TASKS), Told("ordered", (NUMBER,)), GONE_ON]
 
 
-def test_those_that_are_leaving_do_not_hear_it() -> None:
+def test_those_that_were_ordered_to_finish_are_not_notified() -> None:
     job = Job()
-    job.leaving = (SOURCE,)
+    job.ordered_or_finished = (SOURCE,)
     assert stored(job)[1:3] == news(OP, SINK)
 
 
