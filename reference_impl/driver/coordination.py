@@ -131,7 +131,7 @@ class CoordinatorRunner:
         try:
             effects = self.machine.step(event)
         except Exception as error:  # any exception ends this coordinator, and the history shows it
-            self.world.lose_coordinator(None, self.world.settings.takeover_us, str(raised(error)))
+            self.world.lose_coordinator(None, self.world.settings.takeover_us, raised(error))
             return
         self.perform(effects)
 

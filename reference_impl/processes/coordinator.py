@@ -312,7 +312,7 @@ class CoordinatorProcessWorld(ProcessWorld):
         if self.runner_now is not None:
             self.runner_now.feed(TaskLost(task, attempt, cause))
 
-    def lose_coordinator(self, fault: int | None, down_us: int, reason: str = "") -> None:
+    def lose_coordinator(self, fault: int | None, down_us: int, cause: AnyCause | None = None) -> None:
         """This process is the coordinator: it dies, of a fault or of an exception that its state machine raised."""
         if fault is None:
             traceback.print_exc()

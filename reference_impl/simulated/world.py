@@ -428,7 +428,7 @@ class World:
         if self.coordinator is not None and self.coordinator.machine.job == job:
             self.coordinator.feed(lost)
 
-    def lose_coordinator(self, fault: int | None, down_us: int, reason: str = "") -> None:
+    def lose_coordinator(self, fault: int | None, down_us: int, cause: AnyCause | None = None) -> None:
         """The coordinator has died, of a fault or by itself; another takes over after a while."""
         coordinator = self.coordinator
         if coordinator is None or not coordinator.alive:
@@ -436,7 +436,7 @@ class World:
         coordinator.alive = False
         if self.settings.memory:  # the snapshots die with it, also those of the job that this one resumes
             self._submission = msgspec.structs.replace(self._submission, initial=())
-        self.observer.saw(o.CoordinatorChanged(False, fault, reason))
+        self.observer.saw(o.coordinator_down(fault, cause))
         for command in list(self._commands):
             del self._commands[command]
             self.observer.saw(o.command_returned(command, None, CoordinatorDied()))

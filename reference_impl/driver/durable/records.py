@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ... import observed as o
 from ...core.job.config import Config
+from ...core.vocabulary.causes import AnyCause
 from ...core.vocabulary.effects import CopyFiles, Discard, Effect, MarkMoved, SaveJob, Store, StoreCopy, Sweep
 from ...core.vocabulary.errors import CorruptSnapshot
 from ...core.vocabulary.events import (
@@ -46,7 +47,7 @@ class RecordsWorld(Site, Protocol):
     def fired(self, fault: int, detail: str, attempt: int | None, struck: o.AnyStruck | None = None) -> None:
         """A fault that waited here has changed something live."""
 
-    def lose_coordinator(self, fault: int | None, down_us: int, reason: str = "") -> None:
+    def lose_coordinator(self, fault: int | None, down_us: int, cause: AnyCause | None = None) -> None:
         """The coordinator has died, by a fault or by itself."""
 
     def read_sink(self) -> None:
