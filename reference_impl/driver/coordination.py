@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ClassVar, Protocol, get_args
 
 from ..core.job.config import Config
@@ -104,8 +103,6 @@ class CoordinatorWorld(RecordsWorld, Protocol):
 
     def command_returned(self, effect: Return) -> None: ...
 
-    def job_ended(self, effect: EndJob) -> None: ...
-
 
 class CoordinatorRunner:
     """One coordinator until it dies; it makes durable writes one after the other."""
@@ -194,9 +191,7 @@ class CoordinatorRunner:
         **dict.fromkeys(get_args(AnyStatusChange), _status_changed),
         Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request, 0),
         Return: lambda self, effect: self.world.command_returned(effect),
-        EndJob: lambda self, effect: self.world.records.when_all_is_deleted(
-            self, partial(self.world.job_ended, effect)
-        ),
+        EndJob: lambda self, effect: self.world.records.end_job(self, effect),
     }
     """The effects, except `SendToTask`."""
 

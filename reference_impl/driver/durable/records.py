@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ... import observed as o
 from ...core.job.config import Config
 from ...core.vocabulary.causes import AnyCause
-from ...core.vocabulary.effects import CopyFiles, Discard, Effect, MarkMoved, SaveJob, Store, StoreCopy, Sweep
+from ...core.vocabulary.effects import CopyFiles, Discard, Effect, EndJob, MarkMoved, SaveJob, Store, StoreCopy, Sweep
 from ...core.vocabulary.errors import CorruptSnapshot
 from ...core.vocabulary.events import (
     CompletedCheckpoint,
@@ -56,6 +56,9 @@ class RecordsWorld(Site, Protocol):
     def complete(self, snapshot: CompletedCheckpoint) -> None:
         """A checkpoint's record is durable, so the checkpoint is complete."""
 
+    def job_ended(self, effect: EndJob) -> None:
+        """The job has ended, and nothing is left to delete for it."""
+
 
 class RecordWriter(Mortal, Protocol):
     """The coordinator for which records are written."""
@@ -87,8 +90,8 @@ class Records:
         """for each delete that failed and is to be tried again: its coordinator"""
         self._held_up: RecordWriter | None = None
         """the coordinator that waits until a record is deleted"""
-        self._ending: list[tuple[RecordWriter, Callable[[], None]]] = []
-        """what waits for all deletes"""
+        self._ending: list[tuple[RecordWriter, EndJob]] = []
+        """ends of jobs that wait for all deletes"""
 
     @property
     def is_deleting(self) -> bool:
@@ -320,17 +323,17 @@ class Records:
         """
         return self._held_up is runner
 
-    def when_all_is_deleted(self, runner: RecordWriter, action: Callable[[], None]) -> None:
-        """Do something once no delete is to be tried again, if its coordinator still lives then."""
-        self._ending.append((runner, action))
+    def end_job(self, runner: RecordWriter, effect: EndJob) -> None:
+        """End the job once no delete is to be tried again, if its coordinator still lives then."""
+        self._ending.append((runner, effect))
         self._end_if_all_is_deleted()
 
     def _end_if_all_is_deleted(self) -> None:
         if self._ending and not self.is_deleting:
             ending, self._ending = self._ending, []
-            for runner, action in ending:
+            for runner, effect in ending:
                 if runner.alive:
-                    action()
+                    self.world.job_ended(effect)
 
     def sweep(self, runner: RecordWriter, effect: Sweep) -> None:
         kept = frozenset(effect.keep)
