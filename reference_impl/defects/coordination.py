@@ -13,6 +13,7 @@ from ..core.decisions.checkpointing import (
     Cleanup,
     Completion,
     PendingView,
+    Situation,
     Tolerance,
     Triggering,
 )
@@ -165,12 +166,49 @@ def e10() -> dict[str, CheckpointIds | Completion]:
     return {"checkpoint_ids": ids, "completion": AdvancesTheCounter(ids)}
 
 
-class KeepsCounting(Failover):
-    """E11: the number of pending checkpoints is kept when their attempt ends."""
+class KeepsCounting(Triggering):
+    """E11: the coordinator counts pending checkpoints itself, and goes on counting those of a failed attempt."""
 
-    def places_freed(self, aborted: int) -> int:
-        self.reached = True
-        return 0
+    def __init__(self) -> None:
+        self._attempt = AttemptId(0)
+        self._of_this_attempt = 0
+        self._of_failed_ones = 0
+
+    def allowed(self, now: Situation) -> bool:
+        if now.attempt < self._attempt:  # another job has begun
+            self._of_failed_ones = 0
+        elif now.attempt > self._attempt:
+            self._of_failed_ones += self._of_this_attempt
+        self._attempt, self._of_this_attempt = now.attempt, now.under_way
+        counted = now.under_way + self._of_failed_ones
+        is_allowed = super().allowed(msgspec.structs.replace(now, under_way=counted))
+        self.reached = self.reached or (super().allowed(now) and not is_allowed)
+        return is_allowed
+
+    def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
+        self._of_this_attempt += 1
+        return super().timeout(checkpoint, timeout_us)
+
+    def completed(self, still_pending: int) -> None:
+        """A checkpoint is complete."""
+        self._of_this_attempt = still_pending
+
+
+class CountsDown(Completion):
+    """E11: the count goes down when a checkpoint is complete."""
+
+    def __init__(self, count: KeepsCounting) -> None:
+        self._count = count
+
+    def still_pending(self, pending: Sequence[CheckpointId], complete: CheckpointId) -> tuple[CheckpointId, ...]:
+        left = super().still_pending(pending, complete)
+        self._count.completed(len(left))
+        return left
+
+
+def e11() -> dict[str, Triggering | Completion]:
+    count = KeepsCounting()
+    return {"triggering": count, "completion": CountsDown(count)}
 
 
 class BeginsAgain(Failover):
@@ -275,7 +313,7 @@ DEFECTS = (
         upstream="SEATUNNEL#3213 (a66923a93a)",
         title="a restart does not reset the count of pending checkpoints",
         invariant="progress",
-        replacements=lambda: {"failover": KeepsCounting()},
+        replacements=e11,
     ),
     Defect(
         id="E13",

@@ -24,9 +24,9 @@ class DuringTheFinalCheckpoint(Triggering):
     """E07: a checkpoint is started while the job's last one is in progress."""
 
     def allowed(self, now: Situation) -> bool:
-        is_running = isinstance(now.stage, Working)
-        self.reached = self.reached or (is_running and now.is_ending)
-        return is_running
+        is_allowed = isinstance(now.stage, Working) and now.under_way < now.concurrent
+        self.reached = self.reached or (is_allowed and now.is_ending)
+        return is_allowed
 
 
 class LastTransactionStaysOpen(Finishing):

@@ -20,7 +20,8 @@ class LostIsFinished(Triggering):
     """of the checkpoint that is about to be triggered"""
 
     def allowed(self, now: Situation) -> bool:
-        is_allowed = isinstance(now.stage, Working | PartialFailover) and not now.is_ending and now.is_open
+        runs = isinstance(now.stage, Working | PartialFailover) and not now.is_ending and now.is_open
+        is_allowed = runs and now.under_way < now.concurrent
         self._lost = now.stage.tasks if is_allowed and isinstance(now.stage, PartialFailover) else ()
         return is_allowed
 

@@ -21,7 +21,7 @@ from ..vocabulary.causes import (
 )
 from ..vocabulary.effects import CopyFiles, Discard, Effect, SetTimer, StoreCopy, Sweep
 from ..vocabulary.events import Claims, CompletedCheckpoint, FilesCopied, files_of
-from ..vocabulary.ids import CheckpointId, Handle, TaskId
+from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
 from ..vocabulary.stages import Stage, Working
 from ..vocabulary.timeouts import CheckpointTimeout
@@ -41,6 +41,11 @@ class Situation(msgspec.Struct, frozen=True):
     """What the coordinator knows when a checkpoint is due."""
 
     stage: Stage
+    attempt: AttemptId
+    under_way: int
+    """how many checkpoints are under way, without savepoints"""
+    concurrent: int
+    """how many may be under way at a time (ABS-3)"""
     is_ending: bool
     """a stop, a drain or the final checkpoint is under way"""
     is_open: bool
@@ -65,8 +70,9 @@ class Triggering(Part):
     """When a checkpoint may be triggered, which tasks take part in it, and when it is aborted."""
 
     def allowed(self, now: Situation) -> bool:
-        """Only while every task runs and nothing is ending."""
-        return isinstance(now.stage, Working) and not now.is_ending and now.is_open
+        """Only while every task runs, nothing is ending, and fewer are under way than may be."""
+        runs = isinstance(now.stage, Working) and not now.is_ending and now.is_open
+        return runs and now.under_way < now.concurrent
 
     def plan(self, graph: JobGraph, finished: Sequence[TaskId]) -> CheckpointPlan:
         """All tasks take part that have not finished (FIN-1).  All of these must acknowledge: the sinks alone are not

@@ -21,10 +21,6 @@ class Failover(Part):
         two attempts gave would name two checkpoints of the job."""
         return given
 
-    def places_freed(self, aborted: int) -> int:
-        """How many checkpoints may be triggered in place of those that were aborted with their attempt: as many."""
-        return aborted
-
     def awaited(self, being_stored: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
         """The checkpoints for whose records a restart waits: each of them may become the newest."""
         return tuple(being_stored)

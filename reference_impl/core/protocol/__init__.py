@@ -19,12 +19,13 @@ ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first
                                     ../../driver/queues.py: first_to_arrive (what waited comes first)
                                     ../extensions/operator_work.py: OperatorWork.snapshot (rows held back)
 ABS-3  several checkpoints          ../job/config.py: Config (the number, the times, the tolerated failures)
-                                    checkpoints.py: Checkpoints.is_full, Checkpoints.create, Checkpoints.trigger
+                                    checkpoints.py: Checkpoints.create, Checkpoints.trigger
                                     (the timeout begins)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
                                     CheckpointCoordinator.on_pause_over, CheckpointCoordinator.on_checkpoint_timeout,
                                     CheckpointCoordinator._after_abort
                                     CheckpointCoordinator.on_record_stored (the pause begins)
+                                    ../decisions/checkpointing.py: Triggering.allowed
                                     checkpoints.py: UnderWay.counted (savepoints do not count)
                                     ../lifecycle/checkpoint_failure_manager.py: CheckpointFailureManager.failed
                                     ../lifecycle/checkpoint_failure_manager.py: CheckpointFailureManager.completed,

@@ -166,13 +166,16 @@ class CheckpointCoordinator:
         again = SetTimer(timeout, self._config.checkpoint_interval_us)
         if self._life.all_tasks_run and self._ends.all_input_has_ended:
             return [*self._finish(), again]
-        if self._checkpoints.is_full or self._paused or not self._parts.triggering.allowed(self._situation()):
+        if self._paused or not self._parts.triggering.allowed(self._situation()):
             return [again]
         return [*self.create_checkpoint(), again]
 
     def _situation(self) -> Situation:
         return Situation(
             stage=self._life.stage,
+            attempt=self._attempts.newest_full,
+            under_way=self._under_way.counted,
+            concurrent=self._config.concurrent_checkpoints,
             is_ending=self._under_way.is_ending,
             is_open=self.may_trigger_before_final,
             latest=self._completed.latest,

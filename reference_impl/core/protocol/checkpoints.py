@@ -241,15 +241,8 @@ class Checkpoints:
         self._enumerator_states = enumerator_states
         self._tasks = tuple(task for task, _, _ in graph.tasks())
         self._last_id = CheckpointId(first - 1)
-        self._places_lost = 0
-        """those of checkpoints of failed attempts; none but with a planted defect"""
 
     # -- what is known ---------------------------------------------------------------
-
-    @property
-    def is_full(self) -> bool:
-        """As many checkpoints are under way as may be at a time (ABS-3)."""
-        return self._under_way.counted + self._places_lost >= self._config.concurrent_checkpoints
 
     @property
     def last_id(self) -> CheckpointId:
@@ -458,8 +451,6 @@ class Checkpoints:
 
     def abort_with_attempt(self, cause: AnyCause) -> list[Effect]:
         """The attempt has failed, and its tasks are cancelled: none of its pending checkpoints can complete."""
-        aborted = sum(not one.savepoint for one in self._under_way.pending.values())
         pending, self._under_way.pending = self._under_way.pending, {}
         self._last_id = self._parts.failover.last_id(self._last_id)  # ids go on
-        self._places_lost += aborted - self._parts.failover.places_freed(aborted)  # all are freed
         return [effect for one in pending.values() for effect in self._discard_aborted(one, cause)]

@@ -46,7 +46,7 @@ class Job:
         self, stage: Stage | None = None, *, put_off: Callable[[CheckpointId], None] | None = None, **settings: Any
     ) -> None:
         self.under_way, self.ends = UnderWay(), TaskEnds(GRAPH)
-        self.is_full, self.too_many, self.failed_so_far = False, False, list[AnyCause]()
+        self.too_many, self.failed_so_far = False, list[AnyCause]()
         self.latest, self.oldest, self.logs_from = None, CheckpointId(3), None
         self.ordered_or_finished: tuple[TaskId, ...] = ()
         self.attempts = Attempts(AttemptId(2), channels_stay=False)
@@ -72,7 +72,8 @@ class Job:
 
     def pending(self, **more: Any) -> PendingCheckpoint:
         fields = {"checkpoint": NUMBER, "attempt": AttemptId(2), "expected": TASKS, **more}
-        pending = self.under_way.pending[NUMBER] = PendingCheckpoint(**fields)
+        pending = PendingCheckpoint(**fields)
+        self.under_way.pending[pending.checkpoint] = pending
         return pending
 
     def interval_over(self) -> list[Effect]:
@@ -146,10 +147,12 @@ def test_none_is_created_while_some_task_does_not_run(stage: Stage, again: list[
 
 
 def test_none_is_created_beside_as_many_as_may_be_or_while_the_job_is_ending() -> None:
-    job = Job()
-    job.is_full = True
+    job = Job(concurrent_checkpoints=2)
+    job.pending()
+    assert job.interval_over() == [SAVED, INTERVAL]
+    job.pending(checkpoint=CheckpointId(5))
     assert job.interval_over() == [INTERVAL]
-    job.is_full = False
+    job.under_way.pending.clear()
     job.pending(ending=JobEnd.STOP)
     assert job.interval_over() == [INTERVAL]
 
