@@ -1,11 +1,15 @@
 """What a snapshot of one task costs in each format as its state grows: bytes, and time until they are durable.
 
-    python benchmarks/formats.py            1, 10 and 100 MB, some minutes
-    python benchmarks/formats.py --mb 1 10  only these
+    python benchmarks/formats.py                      1, 10 and 100 MB, some minutes
+    python benchmarks/formats.py --mb 1 10            only these
+    python benchmarks/formats.py --backend rocksdb    only this backend
 
-The state is a sum by key; its size is that of its canonical snapshot.  A first checkpoint has been taken, then one key
-in a hundred has changed.  Measured is the checkpoint after that, on the disk under out/benchmarks: the view, what is
-described or compared, the encoding, the writes and their syncs.  An incremental one builds on the first checkpoint.
+The backends are the heap, the LSM store of virtual time, which is written in Python, and RocksDB, in which real
+processes keep their state.  The state is a sum by key; its size is that of its canonical snapshot.  A first checkpoint
+has been taken, then one key in a hundred has changed.  Measured is the checkpoint after that, on the disk under
+out/benchmarks: the view, what is described or compared, the encoding, the writes and their syncs.  An incremental one
+builds on the first checkpoint.  A snapshot gets hard links to the files of RocksDB that it needs and its base does not
+have; their bytes count as written.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from cutproof.reference_impl.core.vocabulary.formats import CANONICAL, INCREMENT
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.state import Snapshot, TaskState, without_keyed_state
 from cutproof.reference_impl.processes.disk.files import DiskFiles
+from cutproof.reference_impl.processes.disk.rocks import RocksState
 from measure import Figure, figure, table
 
 SIZES_MB = (1, 10, 100)
@@ -52,7 +57,12 @@ def lsm(parts: Parts, keys: int) -> KeyedState:
     return LsmState(PAIR, name, parts.state_files, Limits(max(1, keys // 10), 1_000))
 
 
-BACKENDS: dict[str, Callable[[Parts, int], KeyedState]] = {"heap": heap, "lsm": lsm}
+def rocksdb(parts: Parts, keys: int) -> KeyedState:
+    """With the limits of `lsm`."""
+    return RocksState(OUT / "rocksdb", PAIR, Limits(max(1, keys // 10), 1_000), TASK, parts.state_files)
+
+
+BACKENDS: dict[str, Callable[[Parts, int], KeyedState]] = {"heap": heap, "lsm": lsm, "rocksdb": rocksdb}
 
 
 class Bench:
@@ -61,12 +71,12 @@ class Bench:
     def __init__(self, backend: str, mb: int) -> None:
         self.parts = Parts()
         self.keys = mb * 1_000_000 // ENTRY_BYTES
+        shutil.rmtree(OUT, ignore_errors=True)
+        OUT.mkdir(parents=True)
         self.state = BACKENDS[backend](self.parts, self.keys)
         self.dice = random.Random(mb)
         for key in range(self.keys):
             self.change(key)
-        shutil.rmtree(OUT, ignore_errors=True)
-        OUT.mkdir(parents=True)
         self.store = DiskFiles(OUT)
         self.files = SnapshotFiles(self.parts.naming, self.parts.increments)
 
@@ -117,8 +127,8 @@ def measured(backend: str, mb: int) -> list[Figure]:
     return figures
 
 
-def figures(sizes: Sequence[int] = SIZES_MB) -> list[Figure]:
-    found = [one for mb in sizes for backend in BACKENDS for one in measured(backend, mb)]
+def figures(sizes: Sequence[int] = SIZES_MB, backends: Sequence[str] = tuple(BACKENDS)) -> list[Figure]:
+    found = [one for mb in sizes for backend in backends for one in measured(backend, mb)]
     shutil.rmtree(OUT, ignore_errors=True)
     return found
 
@@ -126,7 +136,9 @@ def figures(sizes: Sequence[int] = SIZES_MB) -> list[Figure]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mb", type=int, nargs="+", default=SIZES_MB, help="sizes of the state (1, 10 and 100)")
-    print(table(figures(parser.parse_args().mb)))
+    parser.add_argument("--backend", nargs="+", choices=BACKENDS, default=tuple(BACKENDS), help="only these backends")
+    options = parser.parse_args()
+    print(table(figures(options.mb, options.backend)))
 
 
 if __name__ == "__main__":
