@@ -1,7 +1,7 @@
 """The jobs that are forked from a simulated run, and the history of each.
 
-The stores are copied when a fork is requested.  The forked jobs run once the run itself is over: they share nothing
-with it.
+The stores are copied when a fork is requested.  The forked jobs run once the run itself is over: with copies they share
+nothing with it.  A fork by reference shares files, of which the run has let go by then what it does not need.
 """
 
 from __future__ import annotations
