@@ -60,6 +60,7 @@ TAKES: dict[str, Can] = {
     ),
     "deleted": lambda can: can.guarantees != {"at-most-once"} and {"savepoint", "delete-snapshot"} <= can.commands,
     "claimed": lambda can: can.guarantees != {"at-most-once"} and _resumes(can) and can.claims_snapshots,
+    "declined-first": lambda can: can.guarantees != {"at-most-once"} and _resumes(can) and can.claims_snapshots,
     "copied": lambda can: (
         can.guarantees != {"at-most-once"} and {"savepoint", "copy-snapshot", "move-snapshot"} <= can.commands
     ),

@@ -33,6 +33,8 @@ HINTS: dict[str, tuple[str, ...]] = {
     "F08": ("crash-after-savepoint",),
     **dict.fromkeys(("G02", "G03", "G13", "G18"), ("shared-files",)),
     "G07": ("inherited-files",),
+    "G08": ("claimed",),
+    "G09": ("declined-first",),
     "H06": ("kept-to-the-end",),
     "I04": ("crash-after-reuse",),
     "I05": ("S7",),

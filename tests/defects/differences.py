@@ -54,6 +54,8 @@ SIMULATED = {
     "G03": "file missing",
     "G05": "unexplained failure",
     "G07": "file missing",
+    "G08": "file missing",
+    "G09": "file of an unclaimed snapshot",
     "G11": "state differs",
     "G13": "file missing",
     "G16": "state differs",

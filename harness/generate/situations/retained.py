@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ....faults.plan import AnyFault, AtRest, AtTime, KillCoordinator
+from ....faults.plan import AnyFault, AtRest, AtTime, FailWrite, KillCoordinator
 from ...scenario.model import AnyCommand, Cancel, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..copies import copies, death_amid_a_copy, write_of_a_copy
 from ..deletions import death_amid_a_deletion, deletions
 from ..engines import Tuning
-from ..faults.draw_faults import at_some_time
+from ..faults.draw_faults import at_some_time, some_task
 from ..other_operators import with_other_operators
 from ..stage import Frame, stage_of
 from ..upgrading import with_upgrades
@@ -102,6 +102,25 @@ def claimed(choices: Choices, frame: Frame) -> Scenario:
     if frame.knows_forks and choices.percent(30):
         commands = (*commands, Fork(trigger=AtRest()))
     return stage.scenario("claimed", faults=faults[: frame.max_faults], commands=commands)
+
+
+def declined_first(choices: Choices, frame: Frame) -> Scenario:
+    """A job goes on from a snapshot that it leaves to its user.  A task cannot write its part of one of the job's first
+    checkpoints, so that this is aborted, and another one completes."""
+    recipe = frame.recipe(
+        most_records=60, least_records=30, least_operators=1, most_operators=2, parallelism=(1, 1, 2), splits=(1, 2)
+    )
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(7, 12), concurrent=(1,), memory_percent=0)
+    stage = stage_of(choices, frame, recipe, tuning, tolerated_failures=4, pooled_ids=False)
+    if frame.knows_formats:
+        stage = replace(stage, engine=replace(stage.engine, snapshot_format="incremental", full_every=8))
+    asked = at_some_time(choices, stage.target, share=(25, 60))
+    stop: AnyCommand = Cancel(trigger=asked) if choices.percent(50) else StopWithSavepoint(trigger=asked)
+    again = Resume(trigger=AtTime(at_us=1_000), claim_mode="no-claim")
+    soon = AtTime(at_us=asked.at_us + 1_000 + choices.pick((2_000, 4_000, 8_000)))
+    declined = FailWrite(trigger=soon, task=some_task(choices, stage.target))
+    return stage.scenario("declined-first", faults=(declined,)[: frame.max_faults], commands=(stop, again))
 
 
 def referred(choices: Choices, frame: Frame) -> Scenario:
@@ -211,6 +230,7 @@ def copied(choices: Choices, frame: Frame) -> Scenario:
 HUNTED: dict[str, Callable[[Choices, Frame], Scenario]] = {
     "deleted": deleted,
     "claimed": claimed,
+    "declined-first": declined_first,
     "referred": referred,
     "upgraded": upgraded,
     "other-operators": other_operators,
