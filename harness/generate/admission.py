@@ -65,6 +65,7 @@ TAKES: dict[str, Can] = {
         can.guarantees != {"at-most-once"} and {"savepoint", "copy-snapshot", "move-snapshot"} <= can.commands
     ),
     "referred": lambda can: can.guarantees != {"at-most-once"} and can.forks_by_reference and "fork" in can.commands,
+    "forked-increments": lambda can: can.guarantees != {"at-most-once"} and "fork" in can.commands,
     "other-operators": lambda can: (
         can.guarantees != {"at-most-once"}
         and can.upgrades

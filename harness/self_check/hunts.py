@@ -65,6 +65,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("P05", "P06", "P07", "P08", "P09"), ("local",)),
     "P10": ("begun-as-another",),
     **dict.fromkeys(("P11", "P12", "P13"), ("retained",)),
+    **dict.fromkeys(("P14", "P15", "P16"), ("forked-increments",)),
     **dict.fromkeys(("P21", "P22", "P23", "P24"), ("deleted",)),
     **dict.fromkeys(("P25", "P26", "P27"), ("claimed",)),
     **dict.fromkeys(("P35", "P36", "P37", "P49"), ("copied",)),

@@ -25,7 +25,7 @@ from .endings import amid_the_end
 from .local import with_engine
 from .part_finished import with_first_short
 from .rescaling import with_rescaling
-from .shared_files import inherited_files, shared_files
+from .shared_files import forked_increments, inherited_files, shared_files
 from .unaligned import Crowd, crowded_stage, killed
 
 BOUNDED = {"unbounded_percent": 0, "two_phase_percent": 0, "enumerated_percent": 0}
@@ -359,6 +359,7 @@ HUNTED: dict[str, Template] = {
     "given-meanwhile": given_meanwhile,
     "shared-files": shared_files,
     "inherited-files": inherited_files,
+    "forked-increments": forked_increments,
     **retained.HUNTED,
     **failing_store.HUNTED,
 }

@@ -5,10 +5,12 @@ Only hunts draw them.  The jobs are small, have state by key, and few restarts.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ....faults import plan
-from ....faults.plan import AnyFault, AtPoint, AtTime
+from ....faults.plan import AnyFault, AtPoint, AtRest, AtTime
 from ...scenario.forecast import Forecast
-from ...scenario.model import AnyCommand, Resume, Savepoint, Scenario, StopWithSavepoint
+from ...scenario.model import AnyCommand, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_time, some_task
@@ -40,6 +42,15 @@ def inherited_files(choices: Choices, frame: Frame) -> Scenario:
     resume = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0))))
     faults = (_crash(choices, target),) if choices.percent(30) else ()
     return stage.scenario("inherited-files", faults=faults, commands=(*commands, resume))
+
+
+def forked_increments(choices: Choices, frame: Frame) -> Scenario:
+    """Newer incremental checkpoints subsume older ones, whose files they share.  Nothing fails, and nothing restarts.
+    At rest a job is forked from each retained checkpoint, and shows whether this can be restored."""
+    stage = _incremental(choices, frame, concurrent=(1, 1, 2))
+    stage = replace(stage, engine=replace(stage.engine, retained_checkpoints=choices.pick((2, 1, 3))))
+    commands = (Fork(trigger=AtRest()),) if frame.knows_forks else ()
+    return stage.scenario("forked-increments", commands=commands)
 
 
 def _incremental(choices: Choices, frame: Frame, *, concurrent: tuple[int, ...]) -> Stage:
