@@ -164,7 +164,7 @@ def changed(**states: Declared) -> type[Function]:
         (changed(last=value_of(int)), "the snapshot of mine holds the state 'seen', list of int, which it does not"),
         (changed(seen=list_of(str), last=value_of(int)), "'seen', list of int; it declares list of str now"),
         (changed(seen=map_of(int), last=value_of(int)), "'seen', list of int; it declares map of int now"),
-        (Keeps, "holds the state 'seen', list of int, which it does not declare"),
+        (Keeps, "holds the state 'last', value of int, which it does not declare"),  # the first by name
     ],
 )
 def test_a_state_that_is_not_declared_or_not_so_is_refused_by_name(function: type[Function], words: str) -> None:
