@@ -150,7 +150,7 @@ class CopySnapshot(Command, kw_only=True, tag="copy-snapshot"):
 
 
 class MoveSnapshot(Command, kw_only=True, tag="move-snapshot"):
-    """Copy a retained snapshot as above, and delete it; refused if the job would restore it after a failure."""
+    """Copy a retained snapshot as above, and delete it; the one that the job would restore, once it has a newer one."""
 
     snapshot: str = "oldest"
     """the newest, the oldest, or a savepoint by its name"""
