@@ -25,7 +25,7 @@ from ....reference_impl.core.vocabulary.ids import Handle
 from ....reference_impl.core.vocabulary.state import Ref, TaskState
 from ....reference_impl.driver.durable.spills import all_elements
 from ....reference_impl.processes.configuration import STORE
-from ....reference_impl.processes.disk.durable import unsealed
+from ....reference_impl.processes.disk.durable import body_of, unsealed
 from ....reference_impl.processes.disk.files import below
 from ....reference_impl.processes.disk.logs import DiskLogs
 from ...runtime.exit_codes import UsageError, one_line, shortened
@@ -37,8 +37,6 @@ SNAPSHOTS, RECORDS, LOGS = "snapshots", "records", "logs"
 JOBS, POSITIONS = "jobs", "positions"
 LIMIT_BYTES = 1 << 30
 """the largest size of one file"""
-CRC_BYTES = 9
-"""of the checksum and the space in front of a record"""
 NEWEST = "newest"
 
 _RECORD = re.compile(r"chk-(0|[1-9][0-9]{0,18})")
@@ -246,7 +244,7 @@ def said(error: Exception) -> str:
 
 def _record(path: Path, number: int) -> CompletedCheckpoint:
     data = bytes_of(path, LIMIT_BYTES)
-    json_of(data[CRC_BYTES:], str(path))
+    json_of(body_of(data, path.name), str(path))
     record = unsealed(data, CompletedCheckpoint, path.name)
     if record.checkpoint != number:
         raise CorruptSnapshot(f"{path.name}: it is the record of checkpoint {record.checkpoint}")

@@ -244,8 +244,10 @@ class Commanded(Event):
     """the one that is to be deleted, copied or moved"""
 
 
-class CompletedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+class CompletedCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A complete checkpoint, or savepoint, as the coordinator records it: pointers to states, by task.
+
+    A record with a field that is not known here is of a later version, and is refused.
 
     `ending`: how the job ended with this snapshot; None if it went on.
     `states` holds the states themselves when they are kept in the coordinator's memory.
@@ -295,16 +297,16 @@ Claims = Mapping[CheckpointId, bool]
 newer ones subsume it.  False: the job never deletes it, and refers to none of its files."""
 
 
-class Closure(msgspec.Struct, frozen=True):
+class Closure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How and why a job is closed: it is cancelled or has failed."""
 
     status: Status
     cause: AnyCause | None
 
 
-class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a coordinator must find again after a crash: counters that never go back,
-    and how the job ends, once that is decided."""
+    and how the job ends, once that is decided.  An unknown field is refused, as above."""
 
     job: int
     attempt: AttemptId

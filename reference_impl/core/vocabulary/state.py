@@ -56,8 +56,9 @@ def read_back(transactions: Sequence[Kept]) -> list[Sealed]:
     return [Sealed(name, checkpoint, writer_in(name), pooled_id_in(name)) for name, checkpoint in transactions]
 
 
-class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One task's part of a snapshot.
+class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One task's part of a snapshot.  A field that is added, or means something else, is a new `formats.VERSION`.  An
+    unknown one is refused, since it would be state that is lost.
 
     `positions` are next offsets by split (a source), `entries` keyed state,
     `transactions` sealed and uncommitted ones (a sink), `rotations` the next channel
@@ -105,7 +106,7 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """the task had processed all its input"""
 
 
-class EnumeratorState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EnumeratorState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """An enumerator's part of a snapshot (OPS-3): the next offset of each unassigned split, and the reader of each
     assigned one.  A split in neither had not been discovered."""
 

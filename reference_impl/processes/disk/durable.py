@@ -8,6 +8,7 @@ JSON shows a file that is torn or altered nevertheless.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import zlib
 from contextlib import suppress
@@ -25,6 +26,8 @@ TRIES = 100
 """How often a file is renamed into a folder that other processes keep removing; each failure needs another removal in
 between."""
 NOT_THERE = (FileNotFoundError, NotADirectoryError)
+_LATER = re.compile(rb"cutproof-record/([0-9]{1,9})[ \n]")
+"""how the record of a later version begins; version 1 has no such line"""
 
 
 class DraftLost(EngineError):
@@ -144,15 +147,25 @@ def delete(path: Path) -> bool:
 
 
 def sealed(value: object) -> bytes:
+    """The bytes of a record, of version 1: eight hexadecimal digits of CRC-32, a space, JSON."""
     body = msgspec.json.encode(value)
     return b"%08x " % zlib.crc32(body) + body
 
 
-def unsealed(data: bytes, kind: type[Kind], what: str) -> Kind:
+def body_of(data: bytes, what: str) -> bytes:
+    """The JSON in a sealed file; raises CorruptSnapshot if it is torn, altered, or of a later version."""
+    if later := _LATER.match(data):
+        version = int(later[1])
+        raise CorruptSnapshot(f"{what}: it has version {version} of the format of records, which is not known here")
     body = data[9:]
     if data[:9] != b"%08x " % zlib.crc32(body):
         raise CorruptSnapshot(f"{what}: its checksum does not fit its content")
+    return body
+
+
+def unsealed(data: bytes, kind: type[Kind], what: str) -> Kind:
+    """Raises CorruptSnapshot as above, and for what is not the JSON of its kind."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body_of(data, what), type=kind)
     except msgspec.DecodeError as error:
         raise CorruptSnapshot(f"{what}: {error}") from None

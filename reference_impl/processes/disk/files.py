@@ -1,7 +1,7 @@
 """Stores on disk: what several processes of one job write, read and delete at once.
 
 A reader sees all of a file or nothing (see `durable`).  Each file carries a CRC-32 in
-front of its JSON, as `core.state` describes.  Below the root:
+front of its content; docs/format.md has the bytes.  Below the root:
 
     snapshots/HANDLE        the snapshot of one task, the handle's slashes are folders; one that is not canonical is
                             a manifest, and names other files of this folder

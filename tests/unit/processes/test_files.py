@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot, EngineError
 from cutproof.reference_impl.core.vocabulary.ids import Handle
-from cutproof.reference_impl.processes.disk.durable import DraftLost
+from cutproof.reference_impl.processes.disk.durable import DraftLost, sealed
 from cutproof.reference_impl.processes.disk.files import COPIES, BadHandle, DiskFiles, DiskJobs
 from unit.processes.disks import HANDLE, JOB, STATE, end, forked, halve, snapshot, watch_syncs, write
 from unit.stores import settle, sweep
@@ -91,6 +92,31 @@ def test_a_record_under_another_ones_name_is_not_believed(files: DiskFiles, tmp_
     (tmp_path / "records" / "chk-3").rename(tmp_path / "records" / "chk-4")
     with pytest.raises(CorruptSnapshot, match="checkpoint 4: it is that of checkpoint 3"):
         files.listed()
+
+
+@pytest.mark.parametrize(
+    ("later", "what"),
+    [
+        (lambda known: b"cutproof-record/2 " + known, "it has version 2 of the format of records, which is not known"),
+        (lambda known: sealed({**msgspec.json.decode(known[9:]), "later": 1}), "Object contains unknown field `later`"),
+    ],
+    ids=["another form", "another field"],
+)
+def test_a_record_of_a_later_version_is_refused_by_what_is_new(
+    files: DiskFiles, tmp_path: Path, later: Callable[[bytes], bytes], what: str
+) -> None:
+    """Nothing of it is ignored, neither of a checkpoint's record nor of a job's."""
+    jobs = DiskJobs(tmp_path)
+    files.store(snapshot(2))
+    files.store(snapshot(3))
+    jobs.save(JOB)
+    for path in (tmp_path / "records" / "chk-3", tmp_path / "jobs" / f"job-{JOB.job}"):
+        path.write_bytes(later(path.read_bytes()))
+    with pytest.raises(CorruptSnapshot, match=f"^the record of checkpoint 3: {what}"):
+        files.listed()
+    assert files.survey() == ((snapshot(2),), (3,))
+    with pytest.raises(CorruptSnapshot, match=f"^the record of job {JOB.job}: {what}"):
+        jobs.load(JOB.job)
 
 
 def test_what_is_no_record_is_not_listed(files: DiskFiles, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def jobs(tmp_path: Path) -> DiskJobs:
 def test_a_record_that_is_no_record_of_a_job_is_named(jobs: DiskJobs, tmp_path: Path) -> None:
     DiskFiles(tmp_path).store(snapshot(3))
     (tmp_path / "records" / "chk-3").rename(tmp_path / "jobs" / "job-1")
-    with pytest.raises(CorruptSnapshot, match=r"the record of job 1: .*next_checkpoint"):
+    with pytest.raises(CorruptSnapshot, match=r"the record of job 1: .*unknown field `checkpoint`"):
         jobs.load(1)
 
 

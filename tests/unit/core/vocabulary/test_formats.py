@@ -1,5 +1,6 @@
 """The bytes of snapshots in each format: there and back, and what is torn, altered, missing or too new is found and
-named.  Files of version 1 are kept in `snapshots/`, as the engine wrote them before the first line was introduced."""
+named.  Files of version 1 are kept in `snapshots/`, as the engine wrote them before the first line was introduced; from
+the whole stores beside them jobs begin in the tests of the snapshots' tool."""
 
 from __future__ import annotations
 
@@ -90,6 +91,9 @@ def test_the_kind_is_under_the_checksum() -> None:
 def test_a_right_checksum_over_something_else_is_found() -> None:
     body = b'{"positions":"everywhere"}'
     with pytest.raises(CorruptSnapshot, match="positions"):
+        decode(f"{zlib.crc32(body):08x} ".encode() + body)
+    body = b'{"positions":{"0":7},"later":[1]}'
+    with pytest.raises(CorruptSnapshot, match="unknown field `later`"):
         decode(f"{zlib.crc32(body):08x} ".encode() + body)
     front = b"cutproof-snapshot/2 picture "
     with pytest.raises(CorruptSnapshot, match="it is no snapshot but picture"):
