@@ -25,7 +25,7 @@ BUILT = {
     *(f"UNA-{number}" for number in range(1, 10)),
     *(f"OPS-{number}" for number in (1, 2, 3, 4, 5, 6)),
     *(f"FIN-{number}" for number in range(1, 10)),
-    *(f"SNAP-{number}" for number in (1, 2, 3, 5, 6, 7)),
+    *(f"SNAP-{number}" for number in range(1, 8)),
 }
 
 
