@@ -1,7 +1,7 @@
 """Pictures and tables of the examples of snapshots and their life (SNAP-6, SNAP-7).
 
-They are the two timelines of a job whose savepoints have no side effects, the files of incremental checkpoints, how
-long a stop takes as state grows, and what each format can do.
+They are the two timelines of a job whose savepoints have no side effects, the two histories of a job and its fork, the
+files of incremental checkpoints, how long a stop takes as state grows, and what each format can do.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ....reports.example_report import Figures, Picture
 from ...counterexamples.words import time_in_words
 from ..claims import Ran
 from ..trials import Trials
-from . import format_matrix, savepoints, shared_files, stopping
+from . import format_matrix, savepoints, shared_files, stopping, two_histories
 
 Measured = tuple[tuple[Figures, ...], tuple[Picture, ...]]
 
@@ -39,6 +39,9 @@ def measured_for(name: str, trials: Trials) -> Measured | None:
             ways = [way for way in savepoints.WAYS if name != "ab-test" or way != "never-restored"]
             found = {way: trials.ran(savepoints.taken_as(example.scenario, way)) for way in ways}
             return (of_ways(found),), tuple(timelines(way, ran.history) for way, ran in found.items())
+        case two_histories.NAME:
+            history = trials.ran(two_histories.TWO_HISTORIES.scenario).history
+            return (of_histories(history),), (histories(history),)
         case "incremental-stop-and-upgrade":
             return of_stops(trials)
     return None
@@ -119,6 +122,48 @@ def of_ways(found: dict[str, Ran]) -> Figures:
         caption="After the failure, by what a savepoint is",
         head=("way", "restored", "records read again", "rows committed", "violated"),
         rows=tuple(rows),
+    )
+
+
+# -- two histories ---------------------------------------------------------------------------------------------
+
+
+def histories(history: History) -> Timelines:
+    """The snapshots and the attempts of a job, and those of the job that was forked from its savepoint."""
+    other = savepoints.forked(history).history
+    job = max(run.job for run in other.runs)
+    own = [one for one in other.completed if one.job == job]
+    lane_of = {one.checkpoint: 0 for one in history.completed} | {one.checkpoint: 3 for one in own}
+    return Timelines(
+        title="A, and B beside it",
+        caption="Squares are complete snapshots, by number; S is the savepoint that both have.  A dashed arrow leads "
+        "from a snapshot to the attempt that began with it; a cross is a failure.",
+        across="ms",
+        lanes=(
+            Lane(name="snapshots of A", moments=tuple(_moment(one, separate=False) for one in history.completed)),
+            Lane(name="A", spans=tuple(_attempts(history, 1))),
+            Lane(name="B", spans=tuple(_attempts(other, job))),
+            Lane(name="snapshots of B", moments=tuple(_moment(one, separate=False) for one in own)),
+        ),
+        arrows=(*_arrows(history, 1, lane_of, 1), *_arrows(other, job, lane_of, 2)),
+    )
+
+
+def of_histories(history: History) -> Figures:
+    """What both jobs have in common, and what each has alone."""
+    both = (history, savepoints.forked(history).history)
+    behind = [two_histories.committed_behind(one) for one in both]
+    alone = [own - others for own, others in (behind, behind[::-1])]
+    rows = (
+        ("rows up to the savepoint", [two_histories.committed_until(one).total() for one in both]),
+        ("records taken behind it", [len(two_histories.taken(one)[1]) for one in both]),
+        ("rows behind it", [rows.total() for rows in behind]),
+        ("of these, in this output alone", [rows.total() for rows in alone]),
+    )
+    return Figures(
+        caption="What A and B have in common, and what each has alone",
+        head=("", "A", "B"),
+        rows=tuple((name, *map(str, numbers)) for name, numbers in rows),
     )
 
 

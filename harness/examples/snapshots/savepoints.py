@@ -352,7 +352,7 @@ def _one_history(scenario: Scenario, history: History) -> str:
     )
 
 
-def _values(records: int, step: int, first: int) -> tuple[InputRecord, ...]:
+def rising_and_falling(records: int, step: int, first: int) -> tuple[InputRecord, ...]:
     """Records of three keys whose values rise and fall."""
     return tuple((at % 3, at * step % 29, 1_000_003 * (at + 1) + first) for at in range(records))
 
@@ -361,7 +361,10 @@ def _tested(name: str) -> Scenario:
     """Two inputs meet in an operator whose rows depend on their order.  The first attempt gets one of them late."""
     workload = Workload(
         name=name,
-        inputs=(Input(name="left", splits=(_values(110, 11, 0),)), Input(name="right", splits=(_values(110, 17, 7),))),
+        inputs=(
+            Input(name="left", splits=(rising_and_falling(110, 11, 0),)),
+            Input(name="right", splits=(rising_and_falling(110, 17, 7),)),
+        ),
         nodes=(
             Node(name="both", operator=Union(), inputs=("left", "right")),
             Node(name=_JOINED, operator=Greater(), inputs=("both",)),

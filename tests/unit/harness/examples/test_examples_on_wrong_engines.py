@@ -39,6 +39,7 @@ WRONG = {
     "retained-incremental": "P13",
     "failure-after-savepoint": "F03",
     "incremental-stop-and-upgrade": "J01",
+    "two-histories-after-fork": "F03",
     "ab-test": "F03",
 }
 """Example: a planted defect that its runs meet."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import msgspec
 import pytest
 
-from cutproof.faults.plan import DelayChannel
+from cutproof.faults.plan import DelayChannel, Fault, KillTask
 from cutproof.harness.examples import EXAMPLES
-from cutproof.harness.examples.snapshots.savepoints import taken_as
+from cutproof.harness.examples.snapshots.savepoints import forked, savepoint, taken_as
 from cutproof.harness.examples.snapshots.shared_files import referring
 from cutproof.harness.examples.snapshots.stopping import FORMATS, KEYS, stop_us, stopped
+from cutproof.harness.examples.snapshots.two_histories import committed_behind, follow_from, taken
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.model.history import AttemptStarted, History, JobEnded, SnapshotDeleted
 from unit.harness.example_runs import not_shown, run
@@ -44,6 +46,29 @@ def test_the_ab_test_without_its_trouble_shows_no_second_history() -> None:
 
     scenario = EXAMPLES["ab-test"].scenario
     assert {3, 4} <= not_shown("ab-test", run(scenario), in_order)
+
+
+@pytest.mark.parametrize(("kind", "claims"), [(DelayChannel, {2, 3}), (KillTask, {4, 5})])
+def test_two_histories_without_what_parts_them(kind: type[Fault], claims: set[int]) -> None:
+    """Undisturbed, A takes all in the order of B; and if it never fails, it never falls back."""
+    scenario = EXAMPLES["two-histories-after-fork"].scenario
+    faults = tuple(one for one in scenario.faults if not isinstance(one, kind))
+    assert not_shown("two-histories-after-fork", run(msgspec.structs.replace(scenario, faults=faults))) == claims
+
+
+def test_the_rows_of_both_are_computed_from_the_records_that_each_took() -> None:
+    scenario = EXAMPLES["two-histories-after-fork"].scenario
+    history = run(scenario)
+    other = forked(history).history
+    (before, of_a), (before_b, of_b) = taken(history), taken(other)
+    assert before == before_b
+    assert len(before) + len(of_a) == scenario.workload.records()
+    assert sorted(of_a) == sorted(of_b)
+    assert of_a != of_b
+    for job in (history, other):
+        rows, behind = follow_from(scenario, job)
+        assert rows == Counter(job.committed)
+        assert behind == committed_behind(job) != rows
 
 
 def test_without_a_job_that_begins_from_it_nothing_shows_that_the_savepoint_is_whole() -> None:
@@ -84,6 +109,32 @@ def _never_restored(history: History) -> None:
             entry.restores = None
 
 
+def _row_of_b_in_a(history: History) -> None:
+    """A commits a row that follows from the order of B alone, in the place of one of its own."""
+    of_a, of_b = committed_behind(history), committed_behind(forked(history).history)
+    (own, *_), (others, *_) = list(of_a - of_b), list(of_b - of_a)
+    history.committed = [others if row == own else row for row in history.committed]
+
+
+def _row_of_a_in_b(history: History) -> None:
+    """B has a row that A committed behind the savepoint."""
+    other = forked(history).history
+    others = committed_behind(history) - committed_behind(other)
+    other.committed = [*other.committed, next(iter(others))]
+
+
+def _past_row_lost_in_b(history: History) -> None:
+    other = forked(history).history
+    other.committed = other.committed[1:]
+
+
+def _sealed_again_in_b(history: History) -> None:
+    """B commits a transaction of A that was sealed behind the savepoint."""
+    last = savepoint(history).checkpoint
+    behind = [one for one in history.transactions if one.status == "committed" and (one.checkpoint or 0) > last]
+    forked(history).history.transactions += behind[:1]
+
+
 def _not_forked(history: History) -> None:
     history.forks = msgspec.UNSET
 
@@ -105,6 +156,12 @@ def _never_stopped(history: History) -> None:
         ("retained-incremental", _never_restored, {0, 1, 2}),
         ("failure-after-savepoint", _never_restored, {2, 3}),
         ("ab-test", _not_forked, {1, 5}),
+        ("two-histories-after-fork", _not_forked, {0, 1, 2, 3, 4, 5}),
+        ("two-histories-after-fork", _never_restored, {2, 3, 4, 5}),
+        ("two-histories-after-fork", _row_of_b_in_a, {3, 5}),
+        ("two-histories-after-fork", _row_of_a_in_b, {3, 5}),
+        ("two-histories-after-fork", _past_row_lost_in_b, {1, 5}),
+        ("two-histories-after-fork", _sealed_again_in_b, {3}),
         ("incremental-stop-and-upgrade", _never_stopped, {3, 4}),
         ("incremental-stop-and-upgrade", _never_restored, {4}),
     ],

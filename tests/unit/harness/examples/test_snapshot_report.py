@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.examples import EXAMPLES
-from cutproof.harness.examples.snapshots.figures import lives_of_files, timelines
+from cutproof.harness.examples.snapshots.figures import histories, lives_of_files, timelines
 from cutproof.harness.examples.snapshots.format_matrix import FORMATS
 from cutproof.harness.examples.snapshots.savepoints import taken_as
 from unit.harness.example_runs import run
@@ -50,6 +50,30 @@ def test_two_timelines_where_savepoints_have_no_side_effects_and_one_where_they_
     assert [(moment.text, moment.hollow) for moment in two.lanes[1].moments] == [("S 2", True)]
     assert [(arrow.lane, arrow.to_lane) for arrow in one.arrows] == [(0, 1), (0, 2)]
     assert [(arrow.lane, arrow.to_lane) for arrow in two.arrows] == [(0, 2), (1, 3)]
+
+
+def test_a_job_and_its_fork_begin_with_one_savepoint_and_complete_snapshots_of_their_own() -> None:
+    picture = histories(run(EXAMPLES["two-histories-after-fork"].scenario))
+    assert [lane.name for lane in picture.lanes] == ["snapshots of A", "A", "B", "snapshots of B"]
+    of_a, of_b = ([moment.text for moment in picture.lanes[at].moments] for at in (0, 3))
+    assert of_a[:2] == ["1", "S 2"]
+    assert of_b
+    assert not set(of_a) & set(of_b)
+    assert [(arrow.lane, arrow.to_lane) for arrow in picture.arrows] == [(0, 1), (0, 2)]
+    assert [span.broken for span in picture.lanes[1].spans] == [True, False]
+    assert [span.broken for span in picture.lanes[2].spans] == [False]
+
+
+def test_what_a_job_and_its_fork_have_in_common(tmp_path: Path) -> None:
+    page = page_of("two-histories-after-fork", tmp_path)
+    assert rows_of(page, "What A and B have in common") == {
+        "": ["A", "B"],
+        "rows up to the savepoint": ["56", "56"],
+        "records taken behind it": ["108", "108"],
+        "rows behind it": ["54", "54"],
+        "of these, in this output alone": ["6", "6"],
+    }
+    assert page.count("<figure>") == 1
 
 
 def test_what_each_way_restored_and_committed(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ OF_THE_DOCUMENTS = """
     four-global-states single-input-barrier two-input-alignment unblocked-alignment barriers-in-stream
     snapshot-contents stateless-parse greater-than-previous chandy-lamport-p1-p2-p3 clock-skew-snapshot
     barrier-before-snapshot vicious-circle spilling-arithmetic retained-incremental failure-after-savepoint
-    ab-test incremental-stop-and-upgrade count-streaming-batch mixed-bounded-unbounded
+    ab-test two-histories-after-fork incremental-stop-and-upgrade count-streaming-batch mixed-bounded-unbounded
     finished-operators-snapshot two-ways-to-finish three-2pc-chain commit-at-finish discard-at-finish
     drain-after-savepoint
 """
