@@ -47,6 +47,9 @@ TAKES: dict[str, Can] = {
     "S3": _overtakes,
     "S4": _rescales_in_flight,
     "S5": _rescales_in_flight,
+    "S6": lambda can: (
+        can.guarantees != {"at-most-once"} and "savepoint" in can.commands and "incremental" in can.snapshot_formats
+    ),
     "S7": _commits,
     "S9": lambda can: "stop-with-savepoint" in can.commands,
     "S10": lambda can: can.enumerators and can.guarantees != {"at-most-once"},

@@ -69,7 +69,10 @@ def _engine(choices: Choices, frame: Frame, job: Scenario) -> Engine:
         alignment = choices.pick(alignments(engine.guarantee, job.workload))
         engine = spilled(choices, replace(engine, alignment=alignment, spilling="at-once"))
     if choices.percent(10):
-        engine = replace(engine, snapshot_store="memory" if engine.snapshot_store == "files" else "files")
+        in_memory = engine.snapshot_store == "files"
+        engine = replace(engine, snapshot_store="memory" if in_memory else "files")
+        if in_memory:  # there are no files, which the other formats need
+            engine = replace(engine, snapshot_format="canonical")
     if engine != job.engine and engine.failover == "local":  # few settings allow local recovery
         return replace(engine, failover="full")
     if has_regions(job.topology) and engine.failover != "local" and choices.percent(30):

@@ -1,6 +1,6 @@
 """Jobs whose checkpoints share files: several at a time, aborted, subsumed and taken over, in chains without an end.
 
-Only hunts draw them.  The jobs are small, have state by key, and few restarts.
+`verify` draws S6.  Only hunts draw the others: these jobs are small, and have few restarts.
 """
 
 from __future__ import annotations
@@ -9,14 +9,54 @@ from msgspec.structs import replace
 
 from ....faults import plan
 from ....faults.plan import AnyFault, AtPoint, AtRest, AtTime
-from ...scenario.forecast import Forecast
+from ...scenario.forecast import Forecast, forecast
 from ...scenario.model import AnyCommand, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
-from ..faults.draw_faults import at_some_time, some_task
-from ..stage import Frame, Stage, stage_of
+from ..faults.draw_faults import at_some_time, draw_fault, some_task
+from ..stage import Frame, Stage, Template, stage_of
 
 KEYED = frozenset({"count", "sum", "greater", "dedup", "join", "tumbling"})
+KEYED_OR_MERGED = KEYED | {"union"}
+LEAST_CHECKPOINTS = 8
+"""in S6: as many as its sequence needs, and two more, since a forecast is rough"""
+
+
+def one_retained(choices: Choices, frame: Frame) -> Scenario:
+    """S6: incremental checkpoints, of which the newest alone is retained.  After the first or the second, one is
+    aborted.  Then come a savepoint, a checkpoint, a crash, a checkpoint, and a crash."""
+    recipe = frame.recipe(
+        operators=_among(KEYED_OR_MERGED, frame),
+        least_records=24,
+        most_records=80,
+        splits=(1, 2, 3),
+        least_operators=1,
+        most_operators=2,
+        parallelism=(1, 2, 2, 3),
+    )
+    guarantees = tuple(one for one in ("exactly-once", "exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(
+        guarantees=guarantees or ("at-most-once",), checkpoints=(7, 12), concurrent=(1, 1, 1, 2), memory_percent=0
+    )
+    stage = stage_of(
+        choices,
+        frame,
+        recipe,
+        tuning,
+        snapshot_format="incremental",
+        full_every=choices.pick((8, 16, 4, 2)),
+        retained_checkpoints=1,
+    )
+    stage = _lasting(stage, LEAST_CHECKPOINTS)
+    target, before = stage.target, choices.pick((1, 1, 2))
+    faults = (
+        _crash_behind(choices, target, before + 2),
+        _next_aborted(choices, target, before),
+        _crash_behind(choices, target, before + 3),
+    )
+    behind_the_abort = AtPoint(point="checkpoint-aborted", occurrence=1)
+    when = behind_the_abort if choices.percent(80) else at_some_time(choices, target, share=(20, 60))
+    return stage.scenario("S6", faults=faults[: max(1, frame.max_faults)], commands=(Savepoint(trigger=when),))
 
 
 def shared_files(choices: Choices, frame: Frame) -> Scenario:
@@ -55,7 +95,7 @@ def forked_increments(choices: Choices, frame: Frame) -> Scenario:
 
 def _incremental(choices: Choices, frame: Frame, *, concurrent: tuple[int, ...]) -> Stage:
     recipe = frame.recipe(
-        operators=KEYED if frame.operators is None else KEYED & frame.operators or frame.operators,
+        operators=_among(KEYED, frame),
         least_records=16,
         most_records=48,
         shapes=("chain", "chain", "join"),
@@ -81,6 +121,43 @@ def _incremental(choices: Choices, frame: Frame, *, concurrent: tuple[int, ...])
     )
 
 
+def _among(wanted: frozenset[str], frame: Frame) -> frozenset[str]:
+    """The wanted operators that the subject knows; if it knows none of them, all that it knows."""
+    return wanted if frame.operators is None else wanted & frame.operators or frame.operators
+
+
+def _lasting(stage: Stage, checkpoints: int) -> Stage:
+    """The stage with sources that read slowly enough for so many checkpoints, one after the other."""
+    target = stage.target
+    apart_us = max(target.checkpoint_us, stage.engine.checkpoint_interval_us) + stage.engine.minimum_pause_us
+    times = max(1, -(-checkpoints * apart_us // target.span_us))
+    engine = replace(stage.engine, read_interval_us=times * stage.engine.read_interval_us)
+    return replace(stage, engine=engine, target=forecast(stage.workload, stage.topology, engine))
+
+
+def _next_aborted(choices: Choices, target: Forecast, completed: int) -> AnyFault:
+    """The checkpoint after so many complete ones is aborted: a task cannot write its snapshot.  If a newer checkpoint
+    can complete before it, an acknowledgement may be lost instead."""
+    when = AtPoint(point="checkpoint-completed", occurrence=completed)
+    task = some_task(choices, target)
+    if target.engine.concurrent_checkpoints > 1 and choices.percent(25):
+        return plan.LoseMessage(trigger=when, message="ack", task=task)
+    return plan.FailWrite(trigger=when, task=task)
+
+
+def _crash_behind(choices: Choices, target: Forecast, completed: int) -> AnyFault:
+    """A crash when so many snapshots are complete, a moment later, or while the next checkpoint is under way."""
+    kind = choices.pick(("kill-task", "kill-task", "kill-coordinator", "kill-node"))
+    point = choices.pick(("checkpoint-completed", "checkpoint-completed", "completion-notified", "snapshot-taken"))
+    if point == "checkpoint-completed":
+        when = AtPoint(point=point, occurrence=completed, side=choices.pick(("after", "after", "after", "before")))
+    else:
+        # a task has taken the snapshot of the aborted one too, and here takes one for the next
+        occurrence = completed + 2 if point == "snapshot-taken" else completed
+        when = AtPoint(point=point, task=some_task(choices, target), occurrence=occurrence)
+    return draw_fault(choices, target, kind, when)
+
+
 def _aborted(choices: Choices, target: Forecast) -> AnyFault:
     """A checkpoint after the first is aborted: a task cannot write its snapshot, or an acknowledgement is lost."""
     number = choices.between(2, max(2, target.checkpoints))
@@ -99,3 +176,6 @@ def _crash(choices: Choices, target: Forecast) -> AnyFault:
     return plan.KillCoordinator(
         trigger=AtPoint(point=point, occurrence=number), down_us=target.engine.checkpoint_interval_us
     )
+
+
+TEMPLATES: dict[str, Template] = {"S6": one_retained}

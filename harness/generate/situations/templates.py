@@ -7,6 +7,7 @@ Each template builds one scenario from choices.
 - S3 (`unaligned`): in-flight data, crashes, also during a replay
 - S4 (`unaligned`): in-flight data rescaled to any parallelism, one snapshot restored twice
 - S5 (`unaligned_rescaling`): in-flight data redistributed from two to three subtasks and back
+- S6 (`shared_files`): incremental checkpoints, one of which is aborted, and one retained
 - S7: two-phase commit with a failing store
 - S8, S9 (`endings`): the ends of a job
 - S10 (`enumerators`): splits that an enumerator assigns
@@ -57,6 +58,7 @@ from . import (
     regional,
     rescaling,
     retained,
+    shared_files,
     unaligned,
     unaligned_rescaling,
 )
@@ -275,6 +277,7 @@ _SITUATIONS: dict[str, Template] = {
     **retained.TEMPLATES,
     **unaligned.TEMPLATES,
     **unaligned_rescaling.TEMPLATES,
+    **shared_files.TEMPLATES,
     **local.TEMPLATES,
     **functional.TEMPLATES,
     **part_finished.TEMPLATES,
@@ -291,6 +294,7 @@ SHARES: dict[str, int] = {
     "S3": 5,
     "S4": 3,
     "S5": 3,
+    "S6": 4,
     "S7": 10,
     "S8": 7,
     "S9": 5,

@@ -25,7 +25,7 @@ from cutproof.properties.model.workload import (
 )
 from cutproof.properties.reconstruct.replay import is_determined
 
-SCENARIOS = 500
+SCENARIOS = 1_000
 
 
 @pytest.fixture(scope="module")

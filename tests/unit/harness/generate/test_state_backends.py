@@ -25,7 +25,7 @@ TARGETED = "cells"
 
 def drawn(drawing: Drawing) -> list[Scenario]:
     draw = scenario_of(drawing)
-    return [draw(5, index) for index in range(MANY)]
+    return [draw(6, index) for index in range(MANY)]
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubjec
 from cutproof.harness.scenario.checks import ALIGNMENTS, problems_of
 from cutproof.harness.scenario.files import decode_scenario, digest, text_of
 from cutproof.harness.scenario.forecast import forecast
-from cutproof.harness.scenario.model import COMMANDS, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import COMMANDS, Resume, Savepoint, Scenario
 from cutproof.harness.scenario.model import kind_of as command_kind
 from cutproof.harness.subject.port import Capabilities
 from cutproof.properties.model.history import FaultFired
@@ -91,9 +91,8 @@ def test_a_known_scenario_is_drawn_as_ever(drawn: list[Scenario]) -> None:
     )
     engine = one.engine
     assert (engine.alignment, engine.concurrent_checkpoints, engine.checkpoint_interval_us) == ("aligned", 3, 600)
-    when = AtPoint(point="checkpoint-triggered", occurrence=2)
-    stopped = StopWithSavepoint(trigger=when, drain=True, format="canonical")
-    assert (drawn[5].name, drawn[5].commands) == ("S9", (stopped,))
+    saved = Savepoint(trigger=AtPoint(point="checkpoint-aborted"), format="native")
+    assert (drawn[37].name, drawn[37].commands) == ("S6", (saved,))
 
 
 def test_a_checkpoint_has_time_enough(drawn: list[Scenario]) -> None:

@@ -240,7 +240,7 @@ def refusing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("refusing")
-@pytest.mark.parametrize(("refusing", "refused", "last"), [("I06", 7, 6), (None, 2, 3)], indirect=["refusing"])
+@pytest.mark.parametrize(("refusing", "refused", "last"), [("I06", 7, 6), (None, 4, 6)], indirect=["refusing"])
 def test_a_scenario_that_is_refused_ends_no_hunt(refused: int, last: int) -> None:
     result = hunt(LEAK, seed=0, scenarios=8, shrinks=False)
     assert (result.caught, result.scenarios_tried, result.refused) == (True, 8, refused)

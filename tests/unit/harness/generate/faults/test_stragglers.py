@@ -111,7 +111,7 @@ def test_what_is_late_meets_the_job_that_followed(
 
 def test_in_real_time_they_are_faults_that_last_no_longer_than_others() -> None:
     drawing = Drawing(capabilities=ProcessesSubject().capabilities)
-    more = [one.faults[-1] for one, other in pairs(drawing, 150) if one.faults != other.faults]
+    more = [one.faults[-1] for one, other in pairs(drawing, 300) if one.faults != other.faults]
     assert more
     lates = [fault.by_us if isinstance(fault, LateMessage) else expect(fault).after_us for fault in more]
     assert max(lates) <= 30_000
