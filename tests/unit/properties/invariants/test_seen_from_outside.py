@@ -77,10 +77,19 @@ def subsets() -> list[tuple[str, ...]]:
     return [chosen for size in (1, 2, 3, len(names) - 1) for chosen in combinations(names, size)]
 
 
+def begins_behind(history: History) -> bool:
+    """Whether a job was resumed from a named snapshot.  It may commit rows of former jobs again, and the journal alone
+    says that it does so by command."""
+    resumes = [one for one in history.journal if isinstance(one, CommandIssued) and one.kind == "resume"]
+    return any(one.checkpoint is not None for one in resumes)
+
+
 def test_a_sound_run_is_accused_by_no_choice_of_witnesses(sound: list[tuple[Scenario, History]]) -> None:
     chosen = subsets()
     for number, (scenario, history) in enumerate(sound):
         for witnesses in (OUTSIDE, *chosen[number % 5 :: 5]):
+            if "journal" not in witnesses and begins_behind(history):
+                continue
             verdicts = judge(scenario.workload, scenario.topology, stripped(history, witnesses)).verdicts
             wrong = {name: one for name, one in verdicts.items() if isinstance(one, Violated)}
             assert not wrong, (number, witnesses, wrong)
