@@ -10,8 +10,9 @@ They are the coverage targets that ask what becomes of a snapshot.  A run hits o
 - the fault fired in a job that the command concerns: the one in which it was carried out.  A resume also concerns the
   job that it starts, which has to run; a fork concerns the job that took its snapshot.
 
-A fault that strikes a copy makes its command fail, so a scenario hits such a target with the same command once more.
-Faults on files count by their mode (`fault_cells`).
+A fault that strikes a copy or a deletion makes its command fail, so a scenario hits such a target with the same command
+once more.  A coordinator that dies while it deletes what is subsumed strikes no command.  Faults on files count by their
+mode (`fault_cells`).
 
 A scenario counts once for each target.  On processes the backend `lsm` is RocksDB.
 """
@@ -23,7 +24,7 @@ from functools import cache
 
 import msgspec
 
-from ...faults.plan import KINDS
+from ...faults.plan import KINDS, AtPoint
 from ...properties.model.history import (
     AttemptRunning,
     AttemptStarted,
@@ -33,6 +34,7 @@ from ...properties.model.history import (
     Forked,
     History,
     JobEnded,
+    SnapshotDeleted,
 )
 from ...properties.model.workload import KEYED, Tally, Workload
 from ..scenario.actions import ACTIONS, KIND_OF, NONE, action_of
@@ -41,7 +43,7 @@ from ..scenario.model import Resume, Savepoint, Scenario, StopWithSavepoint, for
 from ..scenario.upgrades import CHANGEABLE
 from ..subject.abilities import is_promised, operators_of, usable
 from ..subject.port import Capabilities
-from .fault_cells import FAULT_CELLS, OF_COPIES, OF_FILES, OF_MARKS, cells_of, kind_in
+from .fault_cells import DEATHS, FAULT_CELLS, OF_COPIES, OF_DELETIONS, OF_FILES, OF_MARKS, cells_of, kind_in
 
 KEYED_NAMES: frozenset[str] = frozenset(str(kind.__struct_config__.tag) for kind in KEYED if kind is not Tally)
 """the operators that keep state by key"""
@@ -154,12 +156,18 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         reason="the subject does not declare faults of single files",
         forbids=lambda target, capabilities: target.fault in OF_FILES and not capabilities.file_faults,
     ),
-    # The faults on copies strike what a copy or a move does.  Beside another command, in the same job, they would tell
-    # no more of that command than the death of a coordinator does.
+    # The faults on copies strike what a copy or a move does, and those on deletions what a deletion or a move does.
+    # Beside another command, in the same job, they would tell no more of that command than the death of a coordinator
+    # does.
     SnapshotRule(
         name="no copy",
         reason="only a command that copies or moves a snapshot does what the fault strikes",
         forbids=lambda target, capabilities: target.fault in OF_COPIES and target.action not in COPYING,
+    ),
+    SnapshotRule(
+        name="no deletion",
+        reason="only a command that deletes or moves a snapshot does what the fault strikes",
+        forbids=lambda target, capabilities: target.fault in OF_DELETIONS and target.action not in DELETING,
     ),
     SnapshotRule(
         name="no mark",
@@ -169,6 +177,8 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
 )
 COPYING: tuple[str, ...] = ("copy-snapshot", "move-snapshot")
 """the actions that copy a snapshot"""
+DELETING: tuple[str, ...] = ("delete-snapshot", "move-snapshot")
+"""the actions that delete a snapshot"""
 
 
 def _changes_operators(capabilities: Capabilities) -> bool:
@@ -217,7 +227,7 @@ def snapshot_targets_hit(scenario: Scenario, history: History) -> tuple[Snapshot
     """The targets that a run hit, in the order of their fields."""
     if not history.completed or not scenario.faults or not keeps_state(scenario.workload):
         return ()
-    watch = _Watch(scenario)
+    watch = _Watch(scenario, history)
     for entry in history.journal:
         match entry:
             case AttemptStarted():
@@ -227,14 +237,20 @@ def snapshot_targets_hit(scenario: Scenario, history: History) -> tuple[Snapshot
             case FaultFired():
                 watch.fired(entry)
             case CommandIssued():
-                watch.issued[entry.command] = (watch.job, entry.checkpoint)
-            case CommandReturned() if not entry.error:
+                watch.command_issued(entry)
+            case SnapshotDeleted() if entry.checkpoint:
+                watch.deleted[entry.checkpoint] = None
+            case CommandReturned():
                 watch.returned(entry)
             case JobEnded():
                 watch.resumed = None
             case _:
                 pass
-    return watch.targets(history) if watch.faults else ()
+    return watch.targets() if watch.faults else ()
+
+
+_BEFORE_ALL = AtPoint(point="snapshot-deleted", side="before")
+"""where a deletion has not deleted anything yet"""
 
 
 class _Done(msgspec.Struct, frozen=True):
@@ -252,13 +268,20 @@ class _Done(msgspec.Struct, frozen=True):
 class _Watch:
     """What a journal shows, read in its order."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, history: History) -> None:
         self._scenario = scenario
+        self._history = history
         self.job = 0
         self.faults: dict[int, dict[str, None]] = {}
         """by job, the cells of the faults that fired in it"""
-        self.issued: dict[int, tuple[int, int | None]] = {}
+        self._issued: dict[int, tuple[int, int | None]] = {}
         """by command, the job in which it was issued, and the snapshot that it named"""
+        self._deleting: dict[int, int] = {}
+        """by command that deletes a snapshot and has no answer yet: the snapshot"""
+        self.deleted: dict[int, None] = {}
+        """the snapshots whose records were deleted, in this order"""
+        self._amid: dict[tuple[int, str], dict[str, None]] = {}
+        """by job and action, the cells of the faults that struck what the action deleted"""
         self.resumed: _Done | None = None
         """a resume whose job does not run yet"""
         self._done: list[_Done] = []
@@ -268,13 +291,37 @@ class _Watch:
     def fired(self, entry: FaultFired) -> None:
         planned = self._scenario.faults
         cells = cells_of(planned[entry.fault]) if entry.fault < len(planned) else (entry.kind,)
-        self.faults.setdefault(self.job, {}).update(dict.fromkeys(cells))
+        self.faults.setdefault(self.job, {}).update((cell, None) for cell in cells if cell not in OF_DELETIONS)
+        for cell in cells:
+            if cell in OF_DELETIONS:
+                self._struck(cell, entry.order)
+
+    def _struck(self, cell: str, order: int) -> None:
+        """The coordinator dies amid a deletion: that of each command which waits for its answer, and whose snapshot it
+        is that is being deleted."""
+        for number, snapshot in self._deleting.items():
+            if self._is_next(order) if DEATHS[cell] == _BEFORE_ALL else [*self.deleted][-1:] == [snapshot]:
+                action = action_of(self._scenario.commands[number])
+                self._amid.setdefault((self.job, action), {})[cell] = None
+
+    def _is_next(self, order: int) -> bool:
+        """Whether the record that would have been deleted is that of a command.  There are no more snapshots than the
+        job retains, so none is subsumed."""
+        there = [one for one in self._history.completed if one.order < order and one.checkpoint not in self.deleted]
+        return len(there) <= self._scenario.engine.retained_checkpoints
+
+    def command_issued(self, entry: CommandIssued) -> None:
+        self._issued[entry.command] = (self.job, entry.checkpoint)
+        known = entry.command < len(self._scenario.commands)
+        if known and entry.checkpoint is not None and action_of(self._scenario.commands[entry.command]) in DELETING:
+            self._deleting[entry.command] = entry.checkpoint
 
     def returned(self, entry: CommandReturned) -> None:
         number = entry.command
-        if number not in self.issued or number >= len(self._scenario.commands):
+        self._deleting.pop(number, None)
+        if entry.error or number not in self._issued or number >= len(self._scenario.commands):
             return
-        command, (job, named) = self._scenario.commands[number], self.issued[number]
+        command, (job, named) = self._scenario.commands[number], self._issued[number]
         if isinstance(command, Resume):
             self.resumed = _Done(action_of(command), job, None, entry.checkpoint)
             return
@@ -287,8 +334,8 @@ class _Watch:
             self._done.append(msgspec.structs.replace(self.resumed, started=self.job))
         self.resumed = None
 
-    def targets(self, history: History) -> tuple[SnapshotTarget, ...]:
-        own = self._scenario.engine.snapshot_format
+    def targets(self) -> tuple[SnapshotTarget, ...]:
+        history, own = self._history, self._scenario.engine.snapshot_format
         taken: dict[int, dict[str, None]] = {}
         """by job, the formats of its complete snapshots"""
         formats: dict[int, str] = {}
@@ -307,6 +354,7 @@ class _Watch:
         for one in carried_out:
             about = taken.get(one.job, {}) if one.checkpoint is None else [formats.get(one.checkpoint, "")]
             kinds = {**self.faults.get(one.job, {}), **self.faults.get(-1 if one.started is None else one.started, {})}
+            kinds |= self._amid.get((one.job, one.action), {})
             found.update((form, one.action, kind) for form in about if form for kind in kinds)
         backend = self._scenario.engine.state_backend
         return tuple(

@@ -31,7 +31,7 @@ from ...scenario.model import (
 )
 from ...scenario.upgrades import CHANGEABLE, changeable, upgrade_problems
 from ...search.coverage import MODES
-from ...search.fault_cells import DEATHS, FAULT_CELLS, OF_COPIES, OF_SNAPSHOTS, kind_in
+from ...search.fault_cells import DEATHS, FAULT_CELLS, OF_COMMANDS, OF_DELETIONS, OF_MARKS, OF_SNAPSHOTS, kind_in
 from ...search.snapshot_targets import KEYED_NAMES, SnapshotTarget, possible_snapshot_targets
 from ...subject.abilities import OPERATORS, usable
 from ...subject.port import Capabilities
@@ -72,7 +72,7 @@ def snapshot_uses(capabilities: Capabilities) -> Iterator[tuple[SnapshotUse, str
     able = {(one.format, one.backend): None for one in possible}
     actions = {one.action for one in possible}
     cells = [cell for cell in FAULT_CELLS if kind_in(cell) in COMMON_KINDS and cell in {one.fault for one in possible}]
-    own = [cell for cell in cells if cell not in OF_COPIES | OF_SNAPSHOTS]
+    own = [cell for cell in cells if cell not in OF_COMMANDS | OF_SNAPSHOTS]
     files = [cell for cell in cells if cell in OF_SNAPSHOTS]
     for number, (form, backend) in enumerate(able):
         for place, sequence in enumerate(SEQUENCES):
@@ -92,7 +92,7 @@ def snapshot_uses(capabilities: Capabilities) -> Iterator[tuple[SnapshotUse, str
                 yield use, every, ending, at_files
     for one in dict.fromkeys((target.format, target.backend, target.action) for target in possible):
         form, backend, action = one
-        struck = [target.fault for target in possible if target.fault in OF_COPIES and _row(target) == one]
+        struck = [target.fault for target in possible if target.fault in OF_COMMANDS and _row(target) == one]
         pairs = [(DEATHS[cell].point if cell in DEATHS else "checkpoint-completed", cell) for cell in struck]
         for mode in modes if struck else ():
             yield SnapshotUse(format=form, backend=backend, actions=(action, action)), mode, "finished", pairs
@@ -164,21 +164,24 @@ def settings_of(choices: Choices, use: SnapshotUse) -> dict[str, object]:
 
 
 def commands_of(
-    choices: Choices, target: Forecast, use: SnapshotUse, end: AnyTrigger, *, marks: bool = False
+    choices: Choices, target: Forecast, use: SnapshotUse, end: AnyTrigger, cells: frozenset[str] = frozenset()
 ) -> tuple[AnyCommand, ...]:
-    """The commands of a use; `end` triggers the one that ends the job.  A copy is repeated, since a fault strikes the
-    first; if it `marks` a record, it is of the snapshot that the job would restore."""
+    """The commands of a use; `end` triggers the one that ends the job.  A command that a fault of the `cells` strikes is
+    repeated.  It marks the snapshot that the job would restore, and deletes one that the job would not."""
     if len(use.actions) > len(set(use.actions)):
+        known = ("newest",) if cells & OF_MARKS else ("oldest",) if cells & OF_DELETIONS else ("oldest", "newest")
         return tuple(
-            _copying(action, occurrence, "newest" if marks else choices.pick(("oldest", "newest")))
+            _REPEATED[action](
+                trigger=AtPoint(point="checkpoint-completed", occurrence=occurrence, side="after"),
+                snapshot=choices.pick(known),
+            )
             for action, occurrence in zip(use.actions, (2, 3), strict=True)
         )
     return tuple(_command(choices, target, use, action, end) for action in use.actions)
 
 
-def _copying(action: str, occurrence: int, snapshot: str) -> AnyCommand:
-    trigger = AtPoint(point="checkpoint-completed", occurrence=occurrence, side="after")
-    return (MoveSnapshot if action == "move-snapshot" else CopySnapshot)(trigger=trigger, snapshot=snapshot)
+_REPEATED = {"copy-snapshot": CopySnapshot, "move-snapshot": MoveSnapshot, "delete-snapshot": DeleteSnapshot}
+"""by action that a fault strikes: its command"""
 
 
 def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, end: AnyTrigger) -> AnyCommand:

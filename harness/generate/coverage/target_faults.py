@@ -32,7 +32,7 @@ AMID_A_COMMAND: dict[str, frozenset[str]] = {
 def fault_on_target(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> AnyFault:
     kind = kind_in(pair[1])
     if pair[1] in DEATHS:
-        return _death_amid_a_copy(choices, pair[1])
+        return _death_amid_a_command(choices, pair[1])
     trigger = _at(choices, target, group, pair)
     if mode := mode_in(pair[1]):
         return _in_mode(choices, target, group, trigger, mode)
@@ -42,10 +42,10 @@ def fault_on_target(choices: Choices, target: Forecast, group: TargetGroup, pair
     return make(choices, target, group, trigger) if make else draw_fault(choices, target, kind, trigger)
 
 
-def _death_amid_a_copy(choices: Choices, cell: str) -> AnyFault:
-    """At one of the first files; a copy has several, but only one record."""
+def _death_amid_a_command(choices: Choices, cell: str) -> AnyFault:
+    """At one of the first files; a snapshot has several, but only one record."""
     at = DEATHS[cell]
-    occurrence = choices.between(1, 2) if at.point == "file-copied" else 1
+    occurrence = choices.between(1, 2) if at.point in ("file-copied", "file-deleted") else 1
     return plan.KillCoordinator(trigger=AtPoint(point=at.point, occurrence=occurrence, side=at.side), down_us=1_000)
 
 

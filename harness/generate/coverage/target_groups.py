@@ -7,7 +7,7 @@ import msgspec
 from ....faults.points import STATE_POINTS
 from ...scenario.actions import NONE
 from ...search.coverage import MODES
-from ...search.fault_cells import OF_COPIES, OF_SNAPSHOTS, kind_in
+from ...search.fault_cells import OF_COMMANDS, OF_SNAPSHOTS, kind_in
 from ...search.snapshot_targets import SnapshotTarget
 
 Pair = tuple[str, str]
@@ -129,6 +129,6 @@ def needs_of(pair: Pair, guarantee: str) -> frozenset[str]:
         needs.add("slow writes")
     if fault in OF_SNAPSHOTS:
         needs.add("files")
-    if fault in OF_COPIES:
-        needs.add("a copy")
+    if fault in OF_COMMANDS:
+        needs.add("again")
     return frozenset(needs)

@@ -135,10 +135,10 @@ def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]
 
     Faults that cause a restart form groups of their own, because a restart may undo the event for which another fault
     waits.  Such a group has one fault at a point, and only one fault if the first ends the job.  A target that is never
-    sure to be hit is alone in its scenario, which tries it several times.  So is a fault on a copy: the command that it
-    strikes is repeated.
+    sure to be hit is alone in its scenario, which tries it several times.  So is a fault that strikes what a command does:
+    the command is given again.
     """
-    if "a copy" in needs:
+    if "again" in needs:
         yield from ((pair,) for pair in pairs)
         return
     if "files" in needs:  # what waits for a deletion still waits behind a restart

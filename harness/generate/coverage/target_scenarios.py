@@ -20,7 +20,6 @@ from ....properties.model.workload import Count, Sum, Union, Workload
 from ...scenario.forecast import Forecast, forecast
 from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
 from ...search.coverage import MODES
-from ...search.fault_cells import OF_MARKS
 from ...subject.abilities import names_of
 from ..choices import Choices
 from ..engines import Tuning
@@ -112,7 +111,7 @@ def _unhurried(stage: Stage, group: TargetGroup) -> Stage:
     engine, target = stage.engine, stage.target
     whole_us = target.checkpoint_us + 2 * engine.transaction_us
     many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in group.needs else CHECKPOINTS_IN_A_SPAN
-    many += 2 * ("a copy" in group.needs)  # it is made again
+    many += 2 * ("again" in group.needs)  # the command is given again
     times = max(1, -(-many * whole_us * (2 if group.apart else 1) // target.span_us))
     changes = {"read_interval_us": times * engine.read_interval_us}
     if any(kind == "lose-message" for _, kind in group.pairs):  # while a checkpoint waits for it, no other begins
@@ -168,8 +167,7 @@ def _end_of(target: Forecast, group: TargetGroup) -> int:
 def _commands(choices: Choices, target: Forecast, group: TargetGroup, end_us: int) -> tuple[AnyCommand, ...]:
     when = _when_it_ends(target, group, end_us)
     if group.use is not None:
-        marks = any(cell in OF_MARKS for _, cell in group.pairs)
-        return commands_of(choices, target, group.use, when, marks=marks)
+        return commands_of(choices, target, group.use, when, frozenset(cell for _, cell in group.pairs))
     commands: list[AnyCommand] = []
     if "savepoint" in group.needs:
         commands.append(Savepoint(trigger=AtTime(at_us=share_of(target, choices.between(45, 65)))))

@@ -34,7 +34,7 @@ from cutproof.harness.scenario.model import (
     StopWithSavepoint,
 )
 from cutproof.harness.search.coverage import CoverageTally, in_a_table, in_words, targets_by_words
-from cutproof.harness.search.fault_cells import FAULT_CELLS, OF_COPIES, cells_of
+from cutproof.harness.search.fault_cells import DEATHS, FAULT_CELLS, OF_COPIES, OF_DELETIONS, cells_of
 from cutproof.harness.search.snapshot_targets import (
     SNAPSHOT_RULES,
     SnapshotTarget,
@@ -45,7 +45,14 @@ from cutproof.harness.search.snapshot_targets import (
     snapshot_targets_hit,
 )
 from cutproof.harness.subject.port import Capabilities
-from cutproof.properties.model.history import AttemptRunning, CommandReturned, History, JobEnded
+from cutproof.properties.model.history import (
+    AttemptRunning,
+    CommandIssued,
+    CommandReturned,
+    FaultFired,
+    History,
+    JobEnded,
+)
 from unit.harness.scenarios import chain
 
 replace = msgspec.structs.replace
@@ -62,7 +69,7 @@ def at(us: int) -> AtTime:
 def scenario(*commands: AnyCommand, faults: tuple[AnyFault, ...] = (EARLY,), **engine: object) -> Scenario:
     settings: dict[str, object] = {"snapshot_format": "native", "state_backend": "lsm", "checkpoint_interval_us": 800}
     one = replace(chain(80), faults=faults, commands=commands, deviations=())
-    return replace(one, engine=Engine(retained_checkpoints=3, **settings | engine))  # type: ignore[arg-type]
+    return replace(one, engine=Engine(**{"retained_checkpoints": 3, **settings, **engine}))  # type: ignore[arg-type]
 
 
 def hit(one: Scenario) -> tuple[SnapshotTarget, ...]:
@@ -164,7 +171,7 @@ def test_a_command_that_was_refused_was_not_carried_out() -> None:
     assert found == {"none": ["native"]}, "nor is the format of a savepoint known that had no answer"
 
 
-# -- faults on files and on copies -----------------------------------------------------
+# -- faults on files, on copies and on deletions ---------------------------------------
 
 
 BEHIND = {number: AtPoint(point="checkpoint-completed", occurrence=number, side="after") for number in (2, 4)}
@@ -183,10 +190,14 @@ BEHIND = {number: AtPoint(point="checkpoint-completed", occurrence=number, side=
             KillCoordinator(trigger=AtPoint(point="file-copied", side="before")),
             ("kill-coordinator", "kill-coordinator:before-file-copied"),
         ),
+        (
+            KillCoordinator(trigger=AtPoint(point="snapshot-deleted")),
+            ("kill-coordinator", "kill-coordinator:after-snapshot-deleted"),
+        ),
         (KillTask(trigger=AtPoint(point="file-copied"), task="count-0"), ("kill-task",)),
     ],
 )
-def test_a_fault_counts_in_the_cells_of_its_mode_and_of_the_point_of_a_copy(
+def test_a_fault_counts_in_the_cells_of_its_mode_and_of_the_point_of_a_copy_or_a_deletion(
     fault: AnyFault, cells: tuple[str, ...]
 ) -> None:
     assert cells_of(fault) == cells
@@ -211,14 +222,54 @@ def test_a_copy_that_was_struck_and_made_again_hits_its_cell(struck: str) -> Non
     assert {(one.action, one.format) for one in twice} == {("move-snapshot", "native")}
 
 
+@pytest.mark.parametrize("struck", [cell for cell in FAULT_CELLS if cell in OF_DELETIONS])
+@pytest.mark.parametrize("kind", [DeleteSnapshot, MoveSnapshot])
+def test_a_deletion_that_was_struck_and_made_again_hits_its_cell(
+    kind: type[DeleteSnapshot | MoveSnapshot], struck: str
+) -> None:
+    fault = KillCoordinator(trigger=DEATHS[struck], down_us=300)
+    wish = kind(trigger=BEHIND[2], snapshot="oldest")
+    action = str(kind.__struct_config__.tag)
+    once = hit(scenario(wish, faults=(fault,)))
+    assert [one for one in once if one.action == action] == [], "it was not carried out"
+    twice = hit(scenario(wish, replace(wish, trigger=BEHIND[4]), faults=(fault,)))
+    assert {one.fault for one in twice} == set(cells_of(fault))
+    assert {(one.action, one.format) for one in twice} == {(action, "native")}
+
+
+@pytest.mark.parametrize("struck", [cell for cell in FAULT_CELLS if cell in OF_DELETIONS])
+def test_a_coordinator_that_dies_while_it_deletes_what_is_subsumed_strikes_no_command(struck: str) -> None:
+    dies = KillCoordinator(trigger=DEATHS[struck], down_us=300)
+    wish = DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=4, side="after"), snapshot="oldest")
+    one = scenario(wish, faults=(dies,), retained_checkpoints=2)
+    history = run(one)
+    deleted = next(entry.order for entry in history.journal if isinstance(entry, CommandIssued))
+    assert next(entry.order for entry in history.journal if isinstance(entry, FaultFired)) < deleted
+    found = snapshot_targets_hit(one, history)
+    assert {(target.action, target.fault) for target in found} == {("delete-snapshot", "kill-coordinator")}
+
+
+@pytest.mark.parametrize("struck", [cell for cell in FAULT_CELLS if cell in OF_DELETIONS])
+def test_a_deletion_that_waits_meanwhile_is_not_struck_either(struck: str) -> None:
+    """In real time a command may be on its way while the coordinator deletes something else."""
+    dies = KillCoordinator(trigger=DEATHS[struck], down_us=300)
+    wish = DeleteSnapshot(trigger=AtPoint(point="checkpoint-completed", occurrence=4, side="after"), snapshot="oldest")
+    one = scenario(wish, replace(wish, snapshot="newest"), faults=(dies,), retained_checkpoints=2)
+    history = run(one)
+    up = next(place for place, entry in enumerate(history.journal) if isinstance(entry, AttemptRunning))
+    issued = CommandIssued(order=0, at_us=0, command=1, kind="delete-snapshot", checkpoint=2)
+    waiting = replace(history, journal=[*history.journal[: up + 1], issued, *history.journal[up + 1 :]])
+    assert [target.fault for target in snapshot_targets_hit(one, waiting)] == ["kill-coordinator"]
+
+
 # -- what is possible ----------------------------------------------------------------
 
 
 def test_the_simulated_engine_can_hit_every_combination() -> None:
-    """Of faults on files and on copies too: three modes with any action, seven cells with a copy, and nine with a move,
-    which alone marks a record."""
+    """Of faults on files, copies and deletions too: three modes with any action, seven cells with a copy, four with a
+    deletion, and thirteen with a move, which does both and alone marks a record."""
     possible = possible_snapshot_targets(CAPABILITIES)
-    by_row = len(ACTIONS) * (len(COMMON_KINDS) + 3) + 7 + 9
+    by_row = len(ACTIONS) * (len(COMMON_KINDS) + 3) + 7 + 4 + 13
     assert len(possible) == len(SNAPSHOT_FORMATS) * len(STATE_BACKENDS) * by_row
     assert len(set(possible)) == len(possible)
 
@@ -241,6 +292,7 @@ def test_the_simulated_engine_can_hit_every_combination() -> None:
         ("no commits", {"sinks": frozenset({"plain"})}),
         ("no file faults", {"file_faults": False}),
         ("no copy", {}),
+        ("no deletion", {}),
         ("no mark", {}),
     ],
 )
