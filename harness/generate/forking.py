@@ -5,14 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ...faults.plan import AtRest
-from ...properties.reconstruct.layouts import rescaled
 from ..scenario.forecast import Forecast, forecast
-from ..scenario.layout import topologies_of
 from ..scenario.model import AnyCommand, Fork, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..scenario.upgrades import is_refused, upgrade_of
 from .choices import Choices
 from .faults.draw_faults import at_some_time
-from .situations.rescaling import judged_alike, other_parallelism
+from .situations.rescaling import parallelism_of_a_fork
 
 FORKED_PERCENT = 2
 """the share of scenarios with forks: each forked job costs about as much as the scenario itself"""
@@ -59,11 +57,7 @@ def with_forks(choices: Choices, scenario: Scenario, *, percent: int = FORKED_PE
 
 def _fork(choices: Choices, scenario: Scenario, target: Forecast, *, amid: bool) -> Fork:
     trigger = at_some_time(choices, target) if amid else AtRest()
-    topologies, parallelism = topologies_of(scenario), {}
-    if choices.percent(50):
-        drawn = other_parallelism(choices, topologies[-1])
-        if all(judged_alike(scenario.workload, topologies, rescaled(one, drawn)) for one in topologies):
-            parallelism = drawn
+    parallelism = parallelism_of_a_fork(choices, scenario) if choices.percent(50) else {}
     return Fork(trigger=trigger, snapshot=choices.pick(("each", "each", "oldest")), parallelism=parallelism)
 
 

@@ -222,7 +222,7 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
     scenario = _fit(template(choices, frame), frame)  # the following draws depend on what is left
     if frame.topology is None:
         scenario = made_distinct(choices, scenario)
-    if frame.knows_rescaling:
+    if frame.knows_rescaling and not aims_at_snapshots(frame):
         scenario = with_rescaling(choices, scenario)
     if frame.group_number is None:
         scenario = without_late_checkpoints(choices, scenario)

@@ -11,8 +11,8 @@ They are the coverage targets that ask what becomes of a snapshot.  A run hits o
   job that it starts, which has to run; a fork concerns the job that took its snapshot.
 
 A fault that strikes a copy or a deletion makes its command fail, so a scenario hits such a target with the same command
-once more.  A coordinator that dies while it deletes what is subsumed strikes no command.  Faults on files count by their
-mode (`fault_cells`).
+once more.  A coordinator that dies while it deletes what is subsumed strikes no command.  Faults on files count by
+their mode (`fault_cells`).
 
 A scenario counts once for each target.  On processes the backend `lsm` is RocksDB.
 """
@@ -37,9 +37,11 @@ from ...properties.model.history import (
     SnapshotDeleted,
 )
 from ...properties.model.workload import KEYED, Tally, Workload
+from ...properties.reconstruct.commands import Commands
+from ...properties.reconstruct.layouts import layouts
 from ..scenario.actions import ACTIONS, KIND_OF, NONE, action_of
 from ..scenario.checks import SNAPSHOT_FORMATS, STATE_BACKENDS
-from ..scenario.model import Resume, Savepoint, Scenario, StopWithSavepoint, format_of
+from ..scenario.model import Fork, Resume, Savepoint, Scenario, StopWithSavepoint, format_of
 from ..scenario.upgrades import CHANGEABLE
 from ..subject.abilities import is_promised, operators_of, usable
 from ..subject.port import Capabilities
@@ -133,6 +135,11 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
         ),
     ),
     SnapshotRule(
+        name="no rescaling",
+        reason="the subject declares no other parallelism of a job that is resumed or forked",
+        forbids=lambda target, capabilities: target.action in RESCALING and not capabilities.rescales,
+    ),
+    SnapshotRule(
         name="no upgrades",
         reason="a resume of the subject cannot upgrade the job, or no savepoint ends a job",
         forbids=lambda target, capabilities: (
@@ -177,6 +184,8 @@ SNAPSHOT_RULES: tuple[SnapshotRule, ...] = (
 )
 COPYING: tuple[str, ...] = ("copy-snapshot", "move-snapshot")
 """the actions that copy a snapshot"""
+RESCALING: tuple[str, ...] = ("resume rescaled", "fork rescaled")
+"""the actions that begin a job with another parallelism"""
 DELETING: tuple[str, ...] = ("delete-snapshot", "move-snapshot")
 """the actions that delete a snapshot"""
 
@@ -323,11 +332,22 @@ class _Watch:
             return
         command, (job, named) = self._scenario.commands[number], self._issued[number]
         if isinstance(command, Resume):
-            self.resumed = _Done(action_of(command), job, None, entry.checkpoint)
+            self.resumed = _Done(self._action_of(command, job), job, None, entry.checkpoint)
             return
         if entry.checkpoint is not None and isinstance(command, Savepoint | StopWithSavepoint):
             self._formats[entry.checkpoint] = format_of(command) or self._scenario.engine.snapshot_format
         self._done.append(_Done(action_of(command), job, None, entry.checkpoint if named is None else named))
+
+    def _action_of(self, command: Resume | Fork, job: int) -> str:
+        """The action of a command that begins with a snapshot of this job, or behind its end."""
+        if not command.parallelism:
+            return action_of(command)
+        return action_of(command, layouts(self._scenario.topology, range(job + 1), Commands(self._history))[job])
+
+    def _fork(self, one: Forked, job: int) -> _Done:
+        command = self._scenario.commands[one.command]
+        action = self._action_of(command, job) if isinstance(command, Fork) else "fork"
+        return _Done(action, job, None, one.checkpoint)
 
     def running(self) -> None:
         if self.resumed is not None and self.resumed.checkpoint is not None and self.job != self.resumed.job:
@@ -347,7 +367,8 @@ class _Watch:
                 taken.setdefault(done.job, {})[form] = None
             job_of[done.checkpoint] = done.job
         forks = () if isinstance(history.forks, msgspec.UnsetType) else history.forks
-        carried_out = [*self._done, *(_fork(one, job_of) for one in forks if _ran(one) and one.checkpoint in job_of)]
+        ran = [one for one in forks if _ran(one) and one.checkpoint in job_of]
+        carried_out = [*self._done, *(self._fork(one, job_of[one.checkpoint]) for one in ran)]
         busy = {one.job for one in carried_out} | {one.started for one in carried_out}
         carried_out += [_Done(NONE, job) for job in taken if job not in busy]
         found: set[tuple[str, str, str]] = set()
@@ -361,10 +382,6 @@ class _Watch:
             SnapshotTarget(format=form, backend=backend, action=action, fault=kind)
             for form, action, kind in sorted(found)
         )
-
-
-def _fork(one: Forked, job_of: dict[int, int]) -> _Done:
-    return _Done("fork", job_of[one.checkpoint], None, one.checkpoint)
 
 
 def _ran(one: Forked) -> bool:

@@ -32,10 +32,11 @@ from ...scenario.model import (
 from ...scenario.upgrades import CHANGEABLE, changeable, upgrade_problems
 from ...search.coverage import MODES
 from ...search.fault_cells import DEATHS, FAULT_CELLS, OF_COMMANDS, OF_DELETIONS, OF_MARKS, OF_SNAPSHOTS, kind_in
-from ...search.snapshot_targets import KEYED_NAMES, SnapshotTarget, possible_snapshot_targets
+from ...search.snapshot_targets import KEYED_NAMES, RESCALING, SnapshotTarget, possible_snapshot_targets
 from ...subject.abilities import OPERATORS, usable
 from ...subject.port import Capabilities
 from ..choices import Choices
+from ..situations.rescaling import parallelism_of_a_fork, with_rescaling
 from ..workloads.draw_workloads import Recipe
 from .target_groups import Pair, SnapshotUse
 
@@ -49,6 +50,7 @@ _SEQUENCES: tuple[tuple[str, ...], ...] = (
     ("stop", "resume upgraded"),
     ("move-snapshot", "stop", "fork"),
     ("stop", "resume changed"),
+    ("stop", "resume rescaled"),
 )
 _KNOWN = {NONE, *(action for actions in _SEQUENCES for action in actions)}
 SEQUENCES: tuple[tuple[str, ...], ...] = (*_SEQUENCES, *((action,) for action in ACTIONS if action not in _KNOWN))
@@ -148,6 +150,30 @@ def without_one(scenario: Scenario) -> Scenario:
     return scenario if list(upgrade_problems(changed)) else changed
 
 
+TRIES = 8
+"""how often another parallelism is drawn until the job's output can be judged as strictly as before"""
+
+
+def rescales(use: SnapshotUse) -> bool:
+    return any(action in RESCALING for action in use.actions)
+
+
+def with_other_parallelism(choices: Choices, scenario: Scenario) -> Scenario:
+    """The scenario, with another parallelism of the jobs that are resumed or forked, if one is found."""
+    for _ in range(TRIES):
+        scenario = with_rescaling(choices, scenario, percent=100)
+        commands = tuple(
+            msgspec.structs.replace(one, parallelism=parallelism_of_a_fork(choices, scenario))
+            if isinstance(one, Fork) and not one.parallelism
+            else one
+            for one in scenario.commands
+        )
+        scenario = msgspec.structs.replace(scenario, commands=commands)
+        if all(one.parallelism for one in commands if isinstance(one, Resume | Fork)):
+            break
+    return scenario
+
+
 def settings_of(choices: Choices, use: SnapshotUse) -> dict[str, object]:
     """The engine's settings: several snapshots are retained, and state in files makes many of them."""
     settings: dict[str, object] = {
@@ -166,8 +192,8 @@ def settings_of(choices: Choices, use: SnapshotUse) -> dict[str, object]:
 def commands_of(
     choices: Choices, target: Forecast, use: SnapshotUse, end: AnyTrigger, cells: frozenset[str] = frozenset()
 ) -> tuple[AnyCommand, ...]:
-    """The commands of a use; `end` triggers the one that ends the job.  A command that a fault of the `cells` strikes is
-    repeated.  It marks the snapshot that the job would restore, and deletes one that the job would not."""
+    """The commands of a use; `end` triggers the one that ends the job.  A command that a fault of the `cells` strikes
+    is repeated.  It marks the snapshot that the job would restore, and deletes one that the job would not."""
     if len(use.actions) > len(set(use.actions)):
         known = ("newest",) if cells & OF_MARKS else ("oldest",) if cells & OF_DELETIONS else ("oldest", "newest")
         return tuple(
@@ -210,6 +236,8 @@ def _command(choices: Choices, target: Forecast, use: SnapshotUse, action: str, 
                 return Resume(trigger=again, snapshot=LAST)
             if which in CLAIM_MODES:
                 return Resume(trigger=again, claim_mode=which)
+            if which == "rescaled":  # `with_other_parallelism` says to what
+                return Resume(trigger=again)
             return Resume(trigger=again, snapshot=LAST if which == "named" else which)
         case "fork":
             return Fork(trigger=AtRest(), snapshot=choices.pick(("each", "oldest")))

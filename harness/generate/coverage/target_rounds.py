@@ -38,6 +38,7 @@ _ALL = Capabilities(
     operators=frozenset(OPERATORS),
     resumes_older=True,
     claims_snapshots=True,
+    rescales=True,
     upgrades=True,
     changes_operators=True,
     file_faults=True,
@@ -135,8 +136,8 @@ def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]
 
     Faults that cause a restart form groups of their own, because a restart may undo the event for which another fault
     waits.  Such a group has one fault at a point, and only one fault if the first ends the job.  A target that is never
-    sure to be hit is alone in its scenario, which tries it several times.  So is a fault that strikes what a command does:
-    the command is given again.
+    sure to be hit is alone in its scenario, which tries it several times.  So is a fault that strikes what a command
+    does: the command is given again.
     """
     if "again" in needs:
         yield from ((pair,) for pair in pairs)

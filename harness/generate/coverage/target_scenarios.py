@@ -25,7 +25,15 @@ from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, Stage, stage_of
 from ..workloads.draw_workloads import Recipe, draw_workload
-from .snapshot_uses import changes_operators, commands_of, settings_of, with_state_by_key, without_one
+from .snapshot_uses import (
+    changes_operators,
+    commands_of,
+    rescales,
+    settings_of,
+    with_other_parallelism,
+    with_state_by_key,
+    without_one,
+)
 from .target_faults import fault_on_target, lasting, share_of
 from .target_groups import TargetGroup, is_upsetting
 from .target_rounds import group_of, groups_in_a_round
@@ -44,6 +52,8 @@ def every_target(choices: Choices, frame: Frame) -> Scenario:
     faults = tuple(fault_on_target(choices, stage.target, group, pair) for pair in group.pairs)
     commands = _commands(choices, stage.target, group, end_us)
     scenario = stage.scenario(TARGETS, faults=(*faults, *company)[: max(1, frame.max_faults)], commands=commands)
+    if group.use is not None and rescales(group.use):
+        return with_other_parallelism(choices, scenario)
     return without_one(scenario) if group.use is not None and changes_operators(group.use) else scenario
 
 

@@ -63,6 +63,14 @@ def with_rescaling(choices: Choices, scenario: Scenario, percent: int = 50, widt
     return msgspec.structs.replace(scenario, commands=tuple(commands))
 
 
+def parallelism_of_a_fork(choices: Choices, scenario: Scenario) -> dict[str, int]:
+    """Another parallelism, with which a fork from a snapshot of any of the jobs is judged alike; empty if it is not."""
+    topologies = topologies_of(scenario)
+    drawn = other_parallelism(choices, topologies[-1])
+    alike = all(judged_alike(scenario.workload, topologies, rescaled(one, drawn)) for one in topologies)
+    return drawn if alike else {}
+
+
 def other_parallelism(choices: Choices, topology: Topology, widths: Sequence[int] = WIDTHS) -> dict[str, int]:
     """Another parallelism for all operators, or for one operator and all that forward edges join to it."""
     wide = min(choices.pick(widths), topology.key_groups)

@@ -160,6 +160,21 @@ def test_a_fork_has_the_format_of_what_it_restored_and_needs_a_fault_in_the_job_
     assert hit(scenario(fork, faults=())) == ()
 
 
+def test_a_resume_and_a_fork_are_rescaled_if_their_parallelism_is_another_one_than_that_of_the_job_before() -> None:
+    one = scenario(StopWithSavepoint(trigger=at(7_000)), Resume(trigger=at(1_000)), Fork(trigger=AtRest()))
+    width = one.topology.parallelism["count"]
+
+    def begun(resumed: int, forked: int) -> set[str]:
+        stop, resume, fork = one.commands
+        resume = replace(resume, parallelism={"count": resumed})
+        found = actions(hit(replace(one, commands=(stop, resume, replace(fork, parallelism={"count": forked})))))
+        return {action for action in found if action != "stop"}
+
+    assert begun(width, width) == {"resume newest", "fork"}
+    assert begun(width + 1, width) == {"resume rescaled", "fork"}, "the faults are in the first job, and it was forked"
+    assert begun(width, width + 1) == {"resume newest", "fork rescaled"}
+
+
 def test_a_command_that_was_refused_was_not_carried_out() -> None:
     one = scenario(Savepoint(trigger=at(6_000), format="canonical"))
     history = run(one)
@@ -286,6 +301,7 @@ def test_the_simulated_engine_can_hit_every_combination() -> None:
         ("no choice of a snapshot", {"resumes_older": False}),
         ("no choice of a snapshot", {"commands": frozenset({"cancel", "resume"})}),
         ("no claims", {"claims_snapshots": False}),
+        ("no rescaling", {"rescales": False}),
         ("no other operators", {"changes_operators": False}),
         ("no other operators", {"operators": frozenset({"join", "map"})}),
         ("no other operators", {"sinks": frozenset({"idempotent"})}),

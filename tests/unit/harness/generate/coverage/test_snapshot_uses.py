@@ -15,7 +15,13 @@ from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubjec
 from cutproof.harness.scenario.actions import ACTIONS, NONE
 from cutproof.harness.scenario.model import Resume, format_of
 from cutproof.harness.search.coverage import MODES, every_target, in_words
-from cutproof.harness.search.snapshot_targets import SnapshotTarget, snapshot_targets_hit
+from cutproof.harness.search.fault_cells import OF_DELETIONS
+from cutproof.harness.search.snapshot_targets import (
+    RESCALING,
+    SnapshotTarget,
+    possible_snapshot_targets,
+    snapshot_targets_hit,
+)
 
 CAPABILITIES = SimulatedSubject().capabilities
 DRAWING = Drawing(templates=("cells",), max_records=60, max_faults=6, capabilities=CAPABILITIES)
@@ -68,6 +74,20 @@ def test_nearly_each_aim_is_met() -> None:
     assert set(aimed) == set(ACTIONS)
     assert sum(met.values()) > 0.9 * sum(aimed.values())
     assert all(met[action] > 0.8 * aimed[action] for action in aimed), (aimed, met)
+
+
+def test_each_death_amid_a_deletion_and_each_rescaled_job_is_hit_when_it_is_aimed_at() -> None:
+    subject, draw = SimulatedSubject(), scenario_of(DRAWING)
+    aimed: dict[SnapshotTarget, int] = {}
+    for number, group in groups_by_number().items():
+        mine = [one for one in snapshot_targets_of(group) if one.fault in OF_DELETIONS or one.action in RESCALING]
+        for one in (draw.aimed(seed, number, number) for seed in (7, 8) if mine and not all(map(aimed.get, mine))):
+            found = snapshot_targets_hit(one, subject.run(one))
+            for target in mine:
+                aimed[target] = aimed.get(target, 0) + (target in found)
+    possible = possible_snapshot_targets(CAPABILITIES)
+    assert set(aimed) == {one for one in possible if one.fault in OF_DELETIONS or one.action in RESCALING}
+    assert [in_words(target) for target, hits in aimed.items() if not hits] == []
 
 
 def test_the_nights_aim_at_what_was_hit_least() -> None:
