@@ -14,6 +14,7 @@ POINTS: dict[str, str] = {
     "barrier-sent": "a task puts a barrier into one of its channels",
     "barrier-received": "a task takes a barrier from a channel",
     "snapshot-taken": "a task has recorded its state and hands it to the store",
+    "file-written": "a file of a task's snapshot gets its name in the store",
     "snapshot-persisted": "the store reports a task's snapshot durable",
     "memtable-flushed": "a task makes a sorted file of the memtable of its state",
     "files-compacted": "the sorted files of a task's state are merged",
@@ -49,6 +50,9 @@ POINTS: dict[str, str] = {
 
 STATE_POINTS: tuple[str, ...] = ("memtable-flushed", "files-compacted")
 """Points that only a task reaches whose state is in files."""
+
+FILE_POINT = "file-written"
+"""A point that only a job reaches whose snapshots are in files: once for each file, and the manifest is the last."""
 
 DELETION_POINTS: tuple[str, ...] = ("snapshot-deleted", "file-deleted")
 """Points that only a job reaches whose snapshots are in files."""

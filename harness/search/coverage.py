@@ -21,7 +21,7 @@ from typing import TypeVar
 import msgspec
 
 from ...faults.plan import KINDS, AtPoint, kind_of
-from ...faults.points import COPY_POINTS, DELETION_POINTS, POINTS, STATE_POINTS
+from ...faults.points import COPY_POINTS, DELETION_POINTS, FILE_POINT, POINTS, STATE_POINTS
 from ...properties.model.history import FaultFired, History, JobEnded
 from ...reports.model import Coverage, Impossible, SnapshotCoverage
 from ...reports.nights.counts import CountTable, table_of
@@ -67,6 +67,7 @@ CHECKPOINT_POINTS: frozenset[str] = frozenset(
         "barrier-sent",
         "barrier-received",
         "snapshot-taken",
+        FILE_POINT,
         "snapshot-persisted",
         "ack-sent",
         "checkpoint-triggered",
@@ -185,6 +186,8 @@ def _is_asked(target: CoverageTarget, capabilities: Capabilities) -> bool:
     if _COMMANDS.get(target.ending, "") not in {"", *capabilities.commands}:
         return False
     if target.point in STATE_POINTS and "lsm" not in capabilities.state_backends:
+        return False
+    if target.point == FILE_POINT and not capabilities.file_faults:
         return False
     if target.point in DELETION_POINTS and "delete-snapshot" not in capabilities.commands:
         return False

@@ -113,8 +113,11 @@ class Files(Protocol):
         """Write the bytes; they are neither synced nor under their final name.  `filed`: the snapshot is not
         canonical."""
 
-    def link(self, draft: Draft) -> None:
-        """Sync the files of a draft and give them their names; these are not durable yet."""
+    def names(self, draft: Draft) -> tuple[Handle, ...]:
+        """The names of the files of a draft, in the order in which they get them: the handle is last."""
+
+    def link(self, draft: Draft, name: Handle | None = None) -> None:
+        """Sync the files of a draft and give them their names, or that one its name; these are not durable yet."""
 
     def finish(self, draft: Draft) -> str:
         """Make the names of a linked draft durable; returns the text of the state that can be read under its handle

@@ -55,16 +55,19 @@ class SnapshotFiles:
             return Draft(handle, encode(state))
         return Draft(handle, encode_manifest(state, filed), filed.new, False)
 
-    def link(self, draft: ports.Draft) -> None:
+    def names(self, draft: ports.Draft) -> tuple[Handle, ...]:
         draft = expect(draft, Draft)
-        for new in draft.files:
-            self.files[new.file.name] = new.data
-        self.files[draft.handle] = draft.data
-        self.written += 1 + len(draft.files)
+        return (*(new.file.name for new in draft.files), draft.handle)
+
+    def link(self, draft: ports.Draft, name: Handle | None = None) -> None:
+        draft = expect(draft, Draft)
+        data = {new.file.name: new.data for new in draft.files} | {draft.handle: draft.data}
+        for one in data if name is None else (name,):
+            self.files[one] = data[one]
+            self.written += 1
 
     def unlink(self, draft: ports.Draft) -> None:
-        draft = expect(draft, Draft)
-        for name in (*(new.file.name for new in draft.files), draft.handle):
+        for name in self.names(draft):
             if name in self.files:
                 self._let_go(name)
 

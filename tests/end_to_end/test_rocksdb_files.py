@@ -1,4 +1,5 @@
-"""Files of RocksDB in snapshots of a job on processes: torn ones, links that were not synced, deletes that fail."""
+"""Files of RocksDB in snapshots of a job on processes: torn ones, links that were not synced, deletes that fail,
+and deaths between two of them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.faults.plan import AnyFault, AtPoint, FailWrite, KillTask, TearWrite
+from cutproof.faults.plan import AnyFault, AtPoint, FailWrite, KillCoordinator, KillTask, TearWrite, kind_of
 from cutproof.harness.reference_engine.services import rocksdb
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.subject.run import Result
@@ -16,7 +17,7 @@ from cutproof.properties.model.workload import Count
 from cutproof.reference_impl.core.vocabulary.formats import SST, Manifest, read
 from end_to_end.command_line import cutproof_command
 from unit.harness.reference_engine.snapshots.continuing import left
-from unit.simulated.worlds import job, journal
+from unit.simulated.worlds import fired, job, journal
 
 pytestmark = pytest.mark.skipif(not rocksdb.is_there(), reason=rocksdb.ADVICE)
 
@@ -100,6 +101,24 @@ def test_one_that_is_torn_or_whose_link_is_lost_fails_its_checkpoint_and_no_stat
     (detail, _) = [one.detail for one in journal(FaultFired, found.history)]
     assert ".op0-0-1-" in detail or "names of" in detail
     assert 2 not in [one.checkpoint for one in found.history.completed]
+    assert cutproof_command(tmp_path, "snapshots", "verify", str(tmp_path / "kept")).returncode == 0
+
+
+BETWEEN = AtPoint(point="file-written", occurrence=2, task="op0-0", side="before")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [KillTask(trigger=BETWEEN, task="op0-0"), KillCoordinator(trigger=BETWEEN, down_us=20_000)],
+    ids=["task", "coordinator"],
+)
+def test_a_death_between_two_of_them_loses_the_snapshot_and_no_state(
+    processes: ProcessesSubject, tmp_path: Path, fault: AnyFault
+) -> None:
+    found = ran(processes, tmp_path / "kept", fault)
+    assert fired(found.history) == [kind_of(fault)]
+    stored = [(one.checkpoint, one.task, one.attempt) for one in found.history.stored]
+    assert ((1, "op0-0", 1) in stored) == isinstance(fault, KillCoordinator), "one that lives writes the others too"
     assert cutproof_command(tmp_path, "snapshots", "verify", str(tmp_path / "kept")).returncode == 0
 
 

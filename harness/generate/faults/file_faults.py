@@ -1,6 +1,6 @@
-"""Faults on the files of snapshots: names that are lost with the power, and deletes that fail.
+"""Faults on the files of snapshots: names that are lost with the power, deletes that fail, a death between two files.
 
-They are modes of faults that are drawn anyway, or a fault more.  A delete that fails is tried again, and a lost link is
+They are modes of faults that are drawn anyway, or faults more.  A delete that fails is tried again, and a lost link is
 of a snapshot that nobody has acknowledged; so they are seen only by an engine that takes either for done.
 """
 
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import msgspec
 
 from ....faults import plan
-from ....faults.plan import AnyFault
+from ....faults.plan import AnyFault, AtPoint
+from ....faults.points import FILE_POINT
 from ...scenario.forecast import Forecast, forecast
 from ...scenario.model import Scenario
 from ..choices import Choices
@@ -33,6 +34,8 @@ def with_file_faults(choices: Choices, scenario: Scenario, most: int, *, real_ti
     if len(faults) < most:
         target = forecast(scenario.workload, scenario.topology, engine)
         faults = (*faults, *_one_more(choices, target))
+        if len(faults) < most and choices.percent(40):
+            faults = (*faults, _death_between(choices, target))
     return msgspec.structs.replace(scenario, faults=faults)
 
 
@@ -54,6 +57,13 @@ def _one_more(choices: Choices, target: Forecast) -> Iterator[AnyFault]:
     else:
         task = choices.pick(target.layout.tasks)
         yield plan.TearWrite(trigger=at_some_record(choices, target), task=task, how="lost-link")
+
+
+def _death_between(choices: Choices, target: Forecast) -> AnyFault:
+    """A task dies before or after a file of a snapshot of its own has its name."""
+    task = choices.pick(target.layout.tasks)
+    occurrence, side = choices.pick((2, 1, 3, 5, 9)), choices.pick(("after", "before"))
+    return plan.KillTask(trigger=AtPoint(point=FILE_POINT, occurrence=occurrence, task=task, side=side), task=task)
 
 
 def some_delete(choices: Choices) -> str:

@@ -17,6 +17,9 @@ from ..arms import Arms
 from ..asking import ask
 from ..ports import Attempt, Draft, Faults, Files, Jobs, Site
 
+FILE_WRITTEN = "file-written"
+"""a point of each file; while nobody waits for it, all files of a snapshot get their names at once"""
+
 
 class StoresWorld(Site, Faults, Protocol):
     """What writers and readers of snapshots need of their world."""
@@ -143,7 +146,8 @@ class Stores:
         if write not in self.writing:
             return
         try:
-            self.files.link(draft)
+            if not self._link(write, draft):
+                return
         except (OSError, EngineError) as error:
             self.writing.remove(write)
             self._fail(write, str(error))
@@ -154,6 +158,22 @@ class Stores:
             self.world.loop.after(self.world.settings.snapshot_write_us, self._sync_link, write)
         else:
             self._sync_link(write, None)
+
+    def _link(self, write: Write, draft: Draft) -> bool:
+        """Whether all files of a draft have their names.  While somebody waits for that they get them one by one, and
+        the writer may die before and after each; then the others never get theirs."""
+        runner, points = write.runner, self.world.points
+        if FILE_WRITTEN not in points.watched or not runner.alive:
+            self.files.link(draft)
+            return True
+        for name in self.files.names(draft):
+            if points.reach(FILE_WRITTEN, runner.name, "before", runner) and write in self.writing:
+                self.files.link(draft, name)
+                if points.reach(FILE_WRITTEN, runner.name, "after", runner) and write in self.writing:
+                    continue
+            self.lose(lambda one: one is write)
+            return False
+        return True
 
     def _sync_link(self, write: Write, _: None) -> None:
         """The folders are synced, and the snapshot is durable.  Power that fails before takes the names."""

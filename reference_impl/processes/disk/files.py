@@ -125,24 +125,27 @@ class DiskFiles:
         linked = self.temporaries.link_to(_writer(handle), Path(new.path)) if new.path is not None else None
         return linked if linked is not None else self._temporary(handle, new.data)
 
-    def link(self, draft: ports.Draft) -> None:
-        """Give each file of a draft its name, that under its handle last.  Raises DraftLost when a temporary file was
-        deleted."""
+    def names(self, draft: ports.Draft) -> tuple[Handle, ...]:
         draft = expect(draft, Draft)
-        for name, temporary in (*draft.before, (draft.handle, draft.temporary)):
-            self.temporaries.link(temporary, self.path(name))
+        return (*(name for name, _ in draft.before), draft.handle)
+
+    def link(self, draft: ports.Draft, name: Handle | None = None) -> None:
+        """Give each file of a draft its name, that under its handle last; or only that one.  Raises DraftLost when a
+        temporary file was deleted."""
+        draft = expect(draft, Draft)
+        for one, temporary in (*draft.before, (draft.handle, draft.temporary)):
+            if name in (None, one):
+                self.temporaries.link(temporary, self.path(one))
 
     def unlink(self, draft: ports.Draft) -> None:
-        draft = expect(draft, Draft)
-        for name in (*(name for name, _ in draft.before), draft.handle):
+        for name in self.names(draft):
             delete(self.path(name))
 
     def finish(self, draft: ports.Draft) -> str:
         """Sync the folders of a linked draft; until then nobody acknowledges it, and it does not matter which of its
         names are lost.  Returns the text of what can be read under the handle."""
         draft = expect(draft, Draft)
-        names = (*(name for name, _ in draft.before), draft.handle)
-        for folder in dict.fromkeys(self.path(name).parent for name in names):
+        for folder in dict.fromkeys(self.path(name).parent for name in self.names(draft)):
             sync_folders(folder, self.snapshots)
         return draft.text if draft.text is not None else text(self.read(draft.handle).state)
 

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from cutproof.faults.plan import AnyFault, AtPoint, AtRest, AtTime, FailWrite, KillCoordinator, KillTask, TearWrite
+from cutproof.faults.plan import (
+    AnyFault,
+    AtPoint,
+    AtRest,
+    AtTime,
+    FailWrite,
+    KillCoordinator,
+    KillNode,
+    KillTask,
+    LoseUnsynced,
+    TearWrite,
+)
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Fork, Scenario
 from cutproof.properties.invariants.judge import judge
@@ -61,6 +73,51 @@ def test_the_names_are_lost_with_the_power() -> None:
 
 def test_who_acknowledges_before_that_restores_what_is_not_there() -> None:
     assert "restored-state" in violated(*run(LOST, defect="P32"))
+
+
+@pytest.mark.parametrize("snapshot_format", FORMATS)
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("occurrence", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["kill-task", "kill-node", "kill-coordinator", "lose-unsynced"])
+def test_a_death_between_two_files_of_a_snapshot_loses_that_snapshot_and_no_state(
+    kind: str, occurrence: int, side: str, snapshot_format: str
+) -> None:
+    """If it is the writer's: one that outlives the coordinator writes the others too.  A canonical one has one file."""
+    when = AtPoint(point="file-written", occurrence=occurrence, task="op0-0", side=side)  # type: ignore[arg-type]
+    fault: AnyFault = {
+        "kill-task": KillTask(trigger=when, task="op0-0"),
+        "kill-node": KillNode(trigger=when, node=0),
+        "kill-coordinator": KillCoordinator(trigger=when, down_us=500),
+        "lose-unsynced": LoseUnsynced(trigger=when, node=0),
+    }[kind]
+    engine = {"state_backend": "lsm", "memtable_entries": 1, "compaction_files": 20, "nodes": 1}
+    scenario, history = run(fault, snapshot_format=snapshot_format, **engine)
+    assert fired(history) == [kind]
+    assert violated(scenario, history) == {}
+    stored = [(one.checkpoint, one.task, one.attempt) for one in history.stored]
+    checkpoint = occurrence if snapshot_format == "canonical" else 1
+    assert ((checkpoint, "op0-0", 1) in stored) == (kind == "kill-coordinator")
+
+
+@pytest.mark.parametrize("occurrence", [1, 2, 3, 4])
+def test_the_files_get_their_names_one_by_one_and_the_manifest_is_the_last(occurrence: int) -> None:
+    """At the n-th time n - 1 of them are there, and the one under the handle is there only behind the last."""
+    seen: list[list[str]] = []
+    for side in ("before", "after"):
+        when = AtPoint(point="file-written", occurrence=occurrence, task="op0-0", side=side)  # type: ignore[arg-type]
+        engine = {"state_backend": "lsm", "memtable_entries": 1, "compaction_files": 20, "snapshot_format": "native"}
+        scenario = job(60, Count(), faults=(KillTask(trigger=when, task="op0-0"),), **engine)  # type: ignore[arg-type]
+        driven = Run(scenario, Parts(), False)
+        kill = driven.world.kill
+
+        def killed(runner: Any, *why: Any, then: Any = kill, store: Any = driven.world.files) -> None:
+            seen.append([name for name in store.files if "/op0-0-1" in name])
+            then(runner, *why)
+
+        driven.world.kill = killed  # type: ignore[method-assign]
+        driven.history()
+    assert [len(names) for names in seen] == [occurrence - 1, occurrence]
+    assert not any(name.endswith("/op0-0-1") for name in seen[0])
 
 
 @pytest.mark.parametrize("what", ["delete-file", "delete-record"])
