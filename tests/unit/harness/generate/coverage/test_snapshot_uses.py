@@ -76,12 +76,14 @@ def test_nearly_each_aim_is_met() -> None:
     assert all(met[action] > 0.8 * aimed[action] for action in aimed), (aimed, met)
 
 
-def test_each_death_amid_a_deletion_and_each_rescaled_job_is_hit_when_it_is_aimed_at() -> None:
+def test_each_death_amid_a_deletion_and_each_rescaled_job_is_hit_in_few_tries() -> None:
     subject, draw = SimulatedSubject(), scenario_of(DRAWING)
     aimed: dict[SnapshotTarget, int] = {}
     for number, group in groups_by_number().items():
         mine = [one for one in snapshot_targets_of(group) if one.fault in OF_DELETIONS or one.action in RESCALING]
-        for one in (draw.aimed(seed, number, number) for seed in (7, 8) if mine and not all(map(aimed.get, mine))):
+        for one in (
+            draw.aimed(seed, number, number) for seed in (7, 8, 9, 10) if mine and not all(map(aimed.get, mine))
+        ):
             found = snapshot_targets_hit(one, subject.run(one))
             for target in mine:
                 aimed[target] = aimed.get(target, 0) + (target in found)
