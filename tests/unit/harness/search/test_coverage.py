@@ -266,7 +266,7 @@ def test_the_template_hits_its_targets() -> None:
     found: set[CoverageTarget] = set()
     targeted = 0
     for index in range(80):
-        one = draw(3, index)
+        one = draw(4, index)
         found.update(targets_hit(one, subject.run(one)))
         targeted += len(
             {(fault.trigger.point, type(fault)) for fault in one.faults if isinstance(fault.trigger, AtPoint)}
