@@ -206,7 +206,11 @@ def commands_of(
     return tuple(_command(choices, target, use, action, end) for action in use.actions)
 
 
-_REPEATED = {"copy-snapshot": CopySnapshot, "move-snapshot": MoveSnapshot, "delete-snapshot": DeleteSnapshot}
+_REPEATED: dict[str, type[CopySnapshot | MoveSnapshot | DeleteSnapshot]] = {
+    "copy-snapshot": CopySnapshot,
+    "move-snapshot": MoveSnapshot,
+    "delete-snapshot": DeleteSnapshot,
+}
 """by action that a fault strikes: its command"""
 
 
