@@ -119,7 +119,12 @@ def _dispatch(words: list[str]) -> ExitCode:
         from ..workloads.user_functions import known
 
         known(options.functions)
-    code: ExitCode = module.run(options, Output(json=options.json, quiet=options.quiet))
+    try:
+        code: ExitCode = module.run(options, Output(json=options.json, quiet=options.quiet))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _from_os(error, takes_out=hasattr(options, "out")) from error
     return code
 
 
@@ -182,15 +187,21 @@ def _debug() -> None:
         traceback.print_exc()
 
 
-def _from_os(error: OSError) -> CutproofError:
-    """An error of the operating system, as the user's or the environment's."""
+def _from_os(error: OSError, *, takes_out: bool = True) -> CutproofError:
+    """An error of the operating system, as the user's or the environment's.  `takes_out`: the verb has `--out`."""
     where = f" {error.filename}" if error.filename else ""
     if error.errno == errno.ENOSPC:
+        if not takes_out:
+            return HarnessFailed(
+                f"the disk is full{where and f':{where}'}; make room, or name another folder with TMPDIR"
+            )
         if not error.filename:  # most likely a file of a run is meant: the folder named with --out gets only small ones
             return HarnessFailed("the disk is full; make room, or name another folder with TMPDIR or --out")
         return HarnessFailed(f"the disk is full:{where}; make room, or name another folder with --out or TMPDIR")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return UsageError(f"no permission for{where}; name a folder that can be written with --out")
+        return UsageError(
+            f"no permission for{where}{'; name a folder that can be written with --out' if takes_out else ''}"
+        )
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
         return UsageError(f"cannot open{where}: {error.strerror}")
     return HarnessFailed(f"{error.strerror or error}{where}")

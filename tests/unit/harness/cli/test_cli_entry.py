@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import importlib
 import json
 import re
 
@@ -81,6 +82,22 @@ def test_any_exception_is_explained(error: Exception, code: ExitCode, reason: st
     explained = entry.explain(error)
     assert explained.exit_code == code
     assert reason in str(explained)
+
+
+@pytest.mark.parametrize(("verb", "advice"), [("verify", "with --out"), ("report", "")])
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "", "/x"), OSError(errno.ENOSPC, "", "/x")])
+def test_only_an_option_that_the_verb_has_is_advised(
+    verb: str, advice: str, error: OSError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(importlib.import_module(f"cutproof.harness.cli.{verb}"), "run", fails)
+    entry.main([verb, *(["out"] if verb == "report" else [])])
+    said = capsys.readouterr().err
+    assert "/x" in said
+    assert advice in said
+    assert ("--out" in said) == bool(advice)
 
 
 def test_an_unforeseen_exception_is_cut_to_a_line() -> None:
