@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import errno
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...reports.text import WIDTH
 from ...reports.words import plural
-from ..runtime.exit_codes import ExitCode, UsageError
+from ..runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from ..runtime.progress import Progress
 from .terminal.options import progress_of
 from .terminal.output import Output
@@ -23,6 +25,8 @@ FORMATS = ("canonical", "native", "incremental")
 OF_ONE = ("show", "convert", "delete", "move", "fork")
 WITH_TARGET = ("move", "fork")
 WITH_FORMAT = ("convert", "fork")
+ALONE = ("convert", "delete", "move")
+"""those that change DIR"""
 PAST = {
     "convert": ("converted", ""),
     "delete": ("deleted", ""),
@@ -73,6 +77,11 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
             report = _done(options, progress)
     except PermissionError as error:
         raise UsageError(f"no permission for {error.filename}") from error
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        where = f": {error.filename}" if error.filename else ""
+        raise HarnessFailed(f"the disk is full{where}; make room, and repeat the command") from error
     _print(report, output)
     output.result(report)
     return ExitCode.VIOLATED if options.action == "verify" and not report.is_whole else ExitCode.HELD
@@ -104,15 +113,19 @@ def _done(options: argparse.Namespace, progress: Progress) -> Report:
     root = root_of(options.folder)
     action, named = options.action, options.snapshot
     change = None
-    if action == "convert":
-        change = changes.convert(root, named, options.to, progress)
-    elif action == "delete":
-        change = changes.delete_snapshot(root, named)
-    elif action == "move":
-        change = changes.move(root, named, options.target, progress)
-    elif action == "fork":
-        change = changes.fork(root, named, options.target, options.to, progress)
-    with locked(root, alone=False):
+    with ExitStack() as stack:  # the report is made under the lock of the change: nobody can refuse it any more
+        if action in ALONE:
+            here = stack.enter_context(changes.changing(root))
+            if action == "convert":
+                change = changes.convert(here, named, options.to, progress)
+            elif action == "delete":
+                change = changes.delete_snapshot(here, named)
+            else:
+                change = changes.move(here, named, options.target, progress)
+        else:
+            stack.enter_context(locked(root, alone=False))
+            if action == "fork":
+                change = changes.fork(Directory(root), named, options.target, options.to, progress)
         directory = Directory(root)
         shown = directory.number(named) if action == "show" else None
         under_way = changes.unfinished(root)
@@ -209,6 +222,9 @@ def _print_shown(shown: ShownSnapshot, output: Output) -> None:
 
 def _print_change(command: str, change: Change, output: Output) -> None:
     where = f" {PAST[command][1]} {change.target}" if change.target is not None else ""
+    if change.was_done and command == "delete":  # perhaps the job had deleted it, or it was never complete
+        output.say(f"Snapshot {change.snapshot} is not there (any more); nothing was left to do.")
+        return
     if change.was_done:
         output.say(f"Snapshot {change.snapshot} was {PAST[command][0]}{where} before; nothing was left to do.")
         return

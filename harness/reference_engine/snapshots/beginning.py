@@ -235,6 +235,17 @@ def demand_of_ancestor(source: Directory, record: CompletedCheckpoint, target: P
                 )
 
 
+def demand_of_run(directory: Directory, record: CompletedCheckpoint, root: Path) -> None:
+    """Raise UsageError unless a snapshot of `directory` is one that the run of which `root` is has in its past."""
+    before = run_before(root)
+    if before is None:
+        raise UsageError(
+            f"{root} does not say which run took its snapshots, so nobody knows whether snapshot {record.checkpoint}"
+            f" in {directory.root} is one of them"
+        )
+    _demand_same(directory, record, before[1])
+
+
 def _demand_no_upgrade(before: History, folder: Path) -> None:
     """Raise UsageError if the operators of the run before have other uids than their names: a new run does not know
     them."""

@@ -2,16 +2,20 @@
 
 A file is written aside, synced, renamed; files come before the record that names them.  So a record never names a file
 that is not there, and replacing or deleting a record is the one moment at which a snapshot changes.  Before a command
-writes its first file, it notes which files it is about to write or delete.  The next command ends an interrupted one:
-of the noted files it deletes those that no record needs.  That is right on either side of that moment.
+changes a directory, it notes there which files it is about to write or delete.  The next command ends an interrupted
+one: of the noted files it deletes those that no record needs.  That is right on either side of that moment, once the
+records are synced: a former one must not come back with the power when its files are deleted.
+A new directory has no note: it is made aside, and renamed when all of it is durable.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -22,13 +26,13 @@ from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRe
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
 from ....reference_impl.core.vocabulary.ordering import ordered
 from ....reference_impl.driver.ports import NotDeleted
-from ....reference_impl.processes.disk.durable import Temporaries, delete, sealed, sync, unsealed
+from ....reference_impl.processes.disk.durable import Temporaries, delete, sealed, sync, sync_folders, unsealed
 from ....reference_impl.processes.disk.files import DiskFiles, position_in
 from ...runtime.exit_codes import HarnessFailed, UsageError
 from ...runtime.progress import Progress
 from ...scenario.files import text_of_history
 from ...scenario.reading import bytes_of
-from .beginning import RUN, demand_of_ancestor, run_before, write_run
+from .beginning import RUN, demand_of_ancestor, demand_of_run, run_before, write_run
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
 from .inventory import Change
 from .recovery import choices
@@ -45,7 +49,6 @@ class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
 
     command: str
     snapshot: int
-    target: str | None = None
     names: tuple[Handle, ...] = ()
     logs: tuple[str, ...] = ()
 
@@ -68,7 +71,7 @@ def changing(root: Path) -> Iterator[Changing]:
     """The directory, to be changed by this process alone; what an interrupted command has left is deleted first."""
     with locked(root, alone=True):
         before = unfinished(root)
-        made = Changing(root, before)
+        made = Changing(root)
         made.directory.demand_readable()
         if before is not None:
             made.end(before)
@@ -76,18 +79,16 @@ def changing(root: Path) -> Iterator[Changing]:
             yield made
         except BaseException:
             under_way = unfinished(root)
-            if under_way is not None:  # nothing is complete yet, and what was written is deleted again
-                Changing(root, None).end(under_way)
+            if under_way is not None:
+                Changing(root).end(under_way)
             raise
 
 
 class Changing:
     """A directory that is locked, and what is done to it."""
 
-    def __init__(self, root: Path, before: Unfinished | None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self.before = before
-        """the command that had been interrupted"""
         self.directory = Directory(root)
         self._files = DiskFiles(root)
         self._temporaries = Temporaries(root)
@@ -96,34 +97,37 @@ class Changing:
 
     def note(self, command: Unfinished) -> None:
         """Make durable what is about to be written or deleted."""
-        self._temporaries.settle(self._temporaries.write(TOOL, sealed(command)), self.root / NOTE, self.root)
+        self.put(self.root / NOTE, sealed(command))
 
-    def put(self, top: str, path: Path, data: bytes) -> None:
-        """Make a file durable below one of the folders."""
-        self._temporaries.settle(self._temporaries.write(TOOL, data), path, self.root / top)
+    def put(self, path: Path, data: bytes) -> None:
+        """Make a file durable, with all folders above it: some may be new."""
+        self._temporaries.settle(self._temporaries.write(TOOL, data), path, self.root)
 
     def store(self, record: CompletedCheckpoint) -> None:
-        self.put(RECORDS, self.root / RECORDS / f"chk-{record.checkpoint}", sealed(record))
+        self.put(_record_of(self.root, record.checkpoint), sealed(record))
         self.directory = Directory(self.root)
 
     def forget(self, number: int) -> None:
         """Delete a record: from here on its snapshot is not there."""
-        if delete(self.root / RECORDS / f"chk-{number}"):
+        if delete(_record_of(self.root, number)):
             sync(self.root / RECORDS)
         self.directory = Directory(self.root)
 
     def end(self, command: Unfinished) -> tuple[list[str], list[str]]:
         """Delete those of the noted files that no snapshot needs, then the note; returns the deleted and the kept.
-        Raises HarnessFailed if the disk does not delete one: the note stays, and the next command tries again."""
+        Raises HarnessFailed if the disk does not delete one: the note stays, and the next command tries again.
+
+        The records are synced first: whoever replaced or deleted one may have been interrupted before he did."""
         self.directory.demand_readable()
         records = self.directory.records.values()
         needed = frozenset(name for record in records for name in self.directory.needed(record))
-        logs = frozenset(log for record in records for log in record.logs)
+        logs = tuple(dict.fromkeys(log for record in records for log in record.logs))
         unneeded = [name for name in command.names if name not in needed and _is_name(self.directory.path, name)]
         try:
+            sync(self.root / RECORDS)
             deleted = self._files.discard(tuple(unneeded), None)
             for log in command.logs:
-                if log not in logs and _has_log(self.directory, log):
+                if _has_log(self.directory, log) and not any(_overlap(log, other) for other in logs):
                     shutil.rmtree(self.directory.log(log))
             self._files.lose_unsynced([TOOL])
         except (NotDeleted, OSError) as error:
@@ -153,7 +157,7 @@ class Changing:
                     parts = list(refiled(loaded.state, handles[task], to))
                 for name, data in parts:
                     self._refuse_to_replace(name, data)
-                    self.put(SNAPSHOTS, self.directory.path(name), data)
+                    self.put(self.directory.path(name), data)
                     written.append(str(name))
                 if len(parts) > 1:
                     files[task] = tuple(name for name, _ in parts[:-1])
@@ -177,13 +181,10 @@ class Changing:
     def refuse_to_replace(self, source: Directory, record: CompletedCheckpoint) -> None:
         """Raise UsageError if a file or a log of a snapshot is here with other content, and is needed."""
         for name in source.needed(record):
-            if self.is_there(name):
+            if _has_file(self.directory, name):
                 self._refuse_to_replace(name, source.content(name) or b"")
         for log in dict.fromkeys(record.logs):
             self._refuse_other_log(source, log)
-
-    def is_there(self, name: Handle) -> bool:
-        return _is_name(self.directory.path, name) and os.path.lexists(self.directory.path(name))
 
     def _refuse_to_replace(self, name: Handle, data: bytes) -> None:
         """Raise UsageError if another snapshot needs a file of this name with other content."""
@@ -210,15 +211,17 @@ class Changing:
         for log in dict.fromkeys(record.logs):
             self._refuse_other_log(source, log)
             for name, data in _content(source.log(log)).items():
-                self.put(LOGS, self.directory.log(log) / name, data)
+                self.put(self.directory.log(log) / name, data)
                 names.append(f"{LOGS}/{log}/{name}")
         return names
 
     def copy_beside(self, source: Path) -> None:
         """What a job that begins here has to know: which numbers former jobs have used, where the logs of the sources
-        begin, and what the run that took the snapshot has committed.  The greater numbers count if some are here."""
+        begin, and what the run that took the snapshot has committed.  The greater numbers count if some are here.
+        Raises UsageError if a file cannot be read; then nothing is written."""
         beside: tuple[tuple[str, str, Callable[[bytes, bytes], bytes]], ...]
         beside = ((JOBS, "*", _greater_numbers), (POSITIONS, LOG_BEGINNINGS, _later_beginning))
+        files: list[tuple[Path, bytes]] = []
         for top, pattern, greater in beside:
             for path in sorted((source / top).glob(pattern)) if (source / top).is_dir() else ():
                 data, here = bytes_of(path, LIMIT_BYTES), self.root / top / path.name
@@ -227,9 +230,12 @@ class Changing:
                         data = greater(bytes_of(here, LIMIT_BYTES), data)
                     except CorruptSnapshot as error:
                         raise UsageError(f"{path} or {here}: {said(error)}; restore this file from a copy") from None
-                self.put(top, here, data)
+                files.append((here, data))
         before = run_before(source)
-        if before is not None and run_before(self.root) is None:
+        is_told = run_before(self.root) is not None
+        for path, data in files:
+            self.put(path, data)
+        if before is not None and not is_told:
             (self.root / RUN).mkdir(exist_ok=True)
             write_run(self.root / RUN, *before)
 
@@ -251,8 +257,21 @@ def _content(folder: Path) -> dict[str, bytes]:
     return {path.name: bytes_of(path, LIMIT_BYTES) for path in sorted(folder.iterdir())} if folder.is_dir() else {}
 
 
+def _has_file(directory: Directory, name: Handle) -> bool:
+    return _is_name(directory.path, name) and os.path.lexists(directory.path(name))
+
+
 def _has_log(directory: Directory, log: str) -> bool:
     return _is_name(directory.log, log) and os.path.lexists(directory.log(log))
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two logs are one, or one of them lies in the folder of the other."""
+    return all(a == b for a, b in zip(one.split("/"), other.split("/"), strict=False))
+
+
+def _record_of(root: Path, number: int) -> Path:
+    return root / RECORDS / f"chk-{number}"
 
 
 def _is_name(place: Callable[[str], Path], name: str) -> bool:
@@ -267,77 +286,100 @@ def _is_name(place: Callable[[str], Path], name: str) -> bool:
 # -- the commands --------------------------------------------------------------------------
 
 
-def convert(root: Path, named: str, to: str, progress: Progress) -> Change:
+def convert(here: Changing, named: str, to: str, progress: Progress) -> Change:
     """Write a snapshot in another format, all files anew, and replace its record; then delete its former files that no
     other snapshot needs."""
-    with changing(root) as here:
-        number = here.directory.number(named)
-        record = here.directory.record(number)
-        if record.format == to and not record.increments:
-            _demand_whole(here.directory, record)
-            return _change(number, was_done=True)
-        handles = handles_for(record, to).values()
-        names = (*here.directory.needed(record), *handles, *(entries_file(handle) for handle in handles))
-        command = Unfinished(command="convert", snapshot=number, names=tuple(dict.fromkeys(names)))
-        before = here.directory.needed(record)
-        here.note(command)
-        written = here.write(here.directory, record, to, progress)
-        deleted, kept = here.end(command)
-        return _change(number, written=written, deleted=deleted, kept=[name for name in kept if name in before])
-
-
-def delete_snapshot(root: Path, named: str) -> Change:
-    """Delete a snapshot, and its files that no other snapshot needs."""
-    with changing(root) as here:
-        number = here.directory.number(named)
-        if _has_been(here, "delete", number, None):
-            return _change(number, was_done=True)
-        here.directory.record(number)
-        _refuse_needed(here, number)
-        return _delete(here, number, "delete", None)
-
-
-def _delete(here: Changing, number: int, command: str, target: str | None) -> Change:
+    number = here.directory.number(named)
     record = here.directory.record(number)
-    noted = Unfinished(
-        command=command, snapshot=number, target=target, names=here.directory.needed(record), logs=record.logs
-    )
-    here.note(noted)
+    if record.format == to and not record.increments:
+        _demand_whole(here.directory, record)
+        return _change(number, was_done=True)
+    handles = handles_for(record, to).values()
+    before = here.directory.needed(record)
+    names = (*before, *handles, *(entries_file(handle) for handle in handles))
+    command = Unfinished(command="convert", snapshot=number, names=tuple(dict.fromkeys(names)))
+    here.note(command)
+    written = here.write(here.directory, record, to, progress)
+    deleted, kept = here.end(command)
+    return _change(number, written=written, deleted=deleted, kept=[name for name in kept if name in before])
+
+
+def delete_snapshot(here: Changing, named: str) -> Change:
+    """Delete a snapshot, and its files that no other snapshot needs."""
+    number = here.directory.number(named)
+    if _may_have_been(here.directory, number):
+        return _change(number, was_done=True)
+    record = here.directory.record(number)
+    _refuse_needed(here, number)
+    command = _deletion("delete", here.directory, record)
+    here.note(command)
     here.forget(number)
-    deleted, kept = here.end(noted)
-    return _change(number, target=target, deleted=deleted, kept=kept)
+    deleted, kept = here.end(command)
+    return _change(number, deleted=deleted, kept=kept)
 
 
-def move(root: Path, named: str, target: Path, progress: Progress) -> Change:
+def move(here: Changing, named: str, target: Path, progress: Progress) -> Change:
     """Write a snapshot into another directory, new or not, then delete it here."""
-    aim = os.path.abspath(target)
-    with changing(root) as here:
-        number = here.directory.number(named)
-        if _has_been(here, "move", number, aim):
-            return _change(number, target=str(target), was_done=True)
-        record = here.directory.record(number)
-        _refuse_needed(here, number, "; fork copies it")
-        if os.path.lexists(target):
-            written = _into_other(here.directory, record, target, progress)
-        else:
-            written = _into_new(here.directory, record, target, None, progress)
-        done = _delete(here, number, "move", aim)
-        return msgspec.structs.replace(done, target=str(target), written=written)
-
-
-def fork(root: Path, named: str, target: Path, to: str | None, progress: Progress) -> Change:
-    """Copy a snapshot with all that it needs into a new directory, from which a job can begin."""
-    with locked(root, alone=False):
-        directory = Directory(root)
-        number = directory.number(named)
-        record = directory.record(number)
-        if not os.path.lexists(target):
-            return _change(number, target=str(target), written=_into_new(directory, record, target, to, progress))
-        other = _other_directory(directory, target)
-        with locked(other, alone=False):
-            if not _has_copy(Directory(other), directory, record, to):
-                raise UsageError(f"{target} is there already, and a fork makes a new directory; name another one")
+    number = here.directory.number(named)
+    if _may_have_been(here.directory, number) and _is_in(target, here.directory, number):
         return _change(number, target=str(target), was_done=True)
+    record = here.directory.record(number)
+    _refuse_needed(here, number, "; fork copies it")
+    _demand_whole(here.directory, record)
+    command = _deletion("move", here.directory, record)
+    here.note(command)
+    if os.path.lexists(target):
+        written = _into_other(here.directory, record, target, progress)
+    else:
+        written = _into_new(here.directory, record, target, None, progress)
+    here.forget(number)
+    deleted, kept = here.end(command)
+    return _change(number, target=str(target), written=written, deleted=deleted, kept=kept)
+
+
+def fork(directory: Directory, named: str, target: Path, to: str | None, progress: Progress) -> Change:
+    """Copy a snapshot with all that it needs into a new directory, from which a job can begin.  The caller has locked
+    the directory."""
+    number = directory.number(named)
+    record = directory.record(number)
+    if not os.path.lexists(target):
+        return _change(number, target=str(target), written=_into_new(directory, record, target, to, progress))
+    other = _other_directory(directory, target)
+    with locked(other, alone=False):
+        there = Directory(other)
+        if not _has_copy(there, directory, record, to):
+            raise UsageError(f"{target} is there already, and a fork makes a new directory; name another one")
+        _make_durable(there, there.record(number))
+    return _change(number, target=str(target), was_done=True)
+
+
+def _deletion(command: str, directory: Directory, record: CompletedCheckpoint) -> Unfinished:
+    return Unfinished(
+        command=command, snapshot=int(record.checkpoint), names=directory.needed(record), logs=record.logs
+    )
+
+
+def _may_have_been(directory: Directory, number: int) -> bool:
+    """Whether a snapshot that is not here may have been here.  Neither command takes the newest one away, so each that
+    they have taken is older."""
+    return number not in directory.records and 0 < number < (directory.newest or 0)
+
+
+def _is_in(target: Path, source: Directory, number: int) -> bool:
+    """Whether a snapshot that is not in its directory any more is in another one.  Raises UsageError if it is damaged
+    there, or if one is there that another run took."""
+    if not os.path.lexists(target):
+        return False
+    root = _other_directory(source, target)
+    with locked(root, alone=False):
+        there = Directory(root)
+        record = there.records.get(number)
+        if record is None:
+            return False
+        if not _of_one_run(source.root, root):
+            demand_of_run(there, record, source.root)
+        _demand_whole(there, record)
+    return True
 
 
 def _refuse_needed(here: Changing, number: int, instead: str = "") -> None:
@@ -369,13 +411,14 @@ def _into_other(source: Directory, record: CompletedCheckpoint, target: Path, pr
     """Write a snapshot into a directory that has others; returns the names of what was written."""
     with changing(_other_directory(source, target)) as into:
         if _has_copy(into.directory, source, record, None):
+            _make_durable(into.directory, into.directory.record(int(record.checkpoint)))
             return []
         if record.checkpoint in into.directory.records:
             raise UsageError(f"{target} has another snapshot {record.checkpoint} already; name another directory")
         command = Unfinished(
             command="write",
             snapshot=int(record.checkpoint),
-            names=tuple(name for name in source.needed(record) if not into.is_there(name)),
+            names=tuple(name for name in source.needed(record) if not _has_file(into.directory, name)),
             logs=tuple(log for log in record.logs if not _has_log(into.directory, log)),
         )
         if not _of_one_run(source.root, into.root):
@@ -408,32 +451,61 @@ def _into_new(
         raise UsageError(f"{target} lies in {source.root} itself; name another directory")
     if not target.parent.is_dir():
         raise UsageError(f"there is no directory {target.parent}; make it first")
-    aside = target.parent / f".{target.name}.unfinished"
-    if aside.is_symlink() or (os.path.lexists(aside) and not _is_ours(aside)):
-        raise UsageError(f"{aside} is in the way: it was not made by this command; remove it")
-    aside.mkdir(exist_ok=True)
-    with locked(aside, alone=True):
+    with _new_aside(target) as aside:
+        for name in (SNAPSHOTS, RECORDS, JOBS, POSITIONS):
+            (aside / name).mkdir()
+        made = Changing(aside)
+        written = made.write(source, record, to, progress)
+        made.copy_beside(source.root)
+        sync(aside)
         try:
-            for path in sorted(aside.iterdir()):  # of a command that was interrupted
-                shutil.rmtree(path)
-            for name in (SNAPSHOTS, RECORDS, JOBS, POSITIONS):
-                (aside / name).mkdir()
-            made = Changing(aside, None)
-            written = made.write(source, record, to, progress)
-            made.copy_beside(source.root)
-            sync(aside)
             os.rename(aside, target)
-        except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise UsageError(f"{target} was made meanwhile by somebody else; name another directory") from None
             raise
     sync(target.parent)
     return written
 
 
+@contextmanager
+def _new_aside(target: Path) -> Iterator[Path]:
+    """An empty folder beside a target, for this process alone; it is removed if what is to be made in it fails.  Raises
+    UsageError if another command makes the target."""
+    aside = target.parent / f".{target.name}.unfinished"
+    in_the_way = UsageError(f"{aside} is in the way: it was not made by this command; remove it")
+    busy = f"another command makes {target}, or has just made it; repeat this command when that one has ended"
+    try:
+        aside.mkdir()
+    except FileExistsError:
+        with suppress(FileNotFoundError):
+            if not stat.S_ISDIR(os.lstat(aside).st_mode):
+                raise in_the_way from None
+    with ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(locked(aside, alone=True, busy=busy))
+            is_there = os.path.samestat(os.fstat(descriptor), os.stat(aside))
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:  # it is the target by now
+            raise UsageError(busy)
+        if not _is_ours(aside):
+            raise in_the_way
+        try:
+            if os.path.lexists(target):
+                raise UsageError(busy)
+            for path in sorted(aside.iterdir()):  # of a command that was interrupted
+                shutil.rmtree(path)
+            yield aside
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+
+
 def _is_ours(aside: Path) -> bool:
     """Whether a folder is what an interrupted command may have left."""
     known = (SNAPSHOTS, RECORDS, JOBS, POSITIONS, LOGS, RUN, Temporaries.FOLDER)
-    return aside.is_dir() and all(path.name in known and path.is_dir() for path in aside.iterdir())
+    return all(path.name in known and path.is_dir() for path in aside.iterdir())
 
 
 def _has_copy(there: Directory, source: Directory, record: CompletedCheckpoint, to: str | None) -> bool:
@@ -445,22 +517,24 @@ def _has_copy(there: Directory, source: Directory, record: CompletedCheckpoint, 
         return False
     try:
         return list(other.handles) == list(record.handles) and all(
-            ordered(source.load(handle).state) == ordered(there.load(other.handles[task]).state)
+            ordered(source.load(handle).state) == ordered(_restored(there, other.handles[task]).state)
             for task, handle in record.handles.items()
         )
     except CorruptSnapshot as error:
         raise UsageError(f"{there.root / SNAPSHOTS}: {said(error)}; nothing was changed") from None
 
 
-def _has_been(here: Changing, command: str, number: int, target: str | None) -> bool:
-    """Whether the interrupted command was this one, and came so far that only its files were left to delete."""
-    before = here.before
-    asked = (command, number, target)
-    return (
-        number not in here.directory.records
-        and before is not None
-        and (before.command, before.snapshot, before.target) == asked
-    )
+def _make_durable(directory: Directory, record: CompletedCheckpoint) -> None:
+    """Sync a snapshot that is there already: whoever wrote it may have been interrupted before he did."""
+    files = [directory.path(name) for name in directory.needed(record) if _has_file(directory, name)]
+    for log in dict.fromkeys(record.logs):
+        files += sorted(directory.log(log).iterdir()) if _has_log(directory, log) else ()
+    files.append(_record_of(directory.root, record.checkpoint))
+    for path in files:
+        sync(path)
+    for folder in dict.fromkeys(path.parent for path in files):
+        sync_folders(folder, directory.root)
+    sync(Path(os.path.abspath(directory.root)).parent)
 
 
 def _demand_whole(directory: Directory, record: CompletedCheckpoint) -> None:

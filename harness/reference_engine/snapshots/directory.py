@@ -66,19 +66,21 @@ def root_of(folder: Path) -> Path:
 
 
 @contextmanager
-def locked(root: Path, *, alone: bool) -> Iterator[None]:
+def locked(root: Path, *, alone: bool, busy: str | None = None) -> Iterator[int]:
     """No job runs in the directory and no other `cutproof snapshots` changes it meanwhile; `alone`: none reads it
-    either.  The lock ends with its process.  Raises UsageError if somebody works there."""
+    either.  The lock ends with its process.  Yields the open directory.  Raises UsageError, with the text `busy` if it
+    is given, if somebody works there."""
     descriptor = os.open(root, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"a job runs in {root}, or another `cutproof snapshots` works on it;"
+                busy
+                or f"a job runs in {root}, or another `cutproof snapshots` works on it;"
                 " repeat this command when that one has ended"
             ) from None
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 

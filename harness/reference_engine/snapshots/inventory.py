@@ -90,7 +90,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     kept: list[str]
     """files of the snapshot that stay, because other snapshots need them"""
     was_done: bool
-    """an earlier command, which was perhaps interrupted, had done this already"""
+    """an earlier command, which was perhaps interrupted, had done this already; of `delete`: there is no such snapshot,
+    or none any more"""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,17 @@ from unit.simulated.worlds import job
 
 SAVEPOINT = Savepoint(trigger=AtTime(at_us=4_000), name="kept")
 
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "convert to canonical": ("convert", "STORE", "FIRST", "--to", "canonical"),
+    "flatten": ("convert", "STORE", "newest", "--to", "incremental"),
+    "delete": ("delete", "STORE", "FIRST"),
+    "move to a new one": ("move", "STORE", "FIRST", "TARGET"),
+    "move to another": ("move", "STORE", "FIRST", "OTHER"),
+    "fork": ("fork", "STORE", "newest", "TARGET"),
+    "fork and convert": ("fork", "STORE", "newest", "TARGET", "--to", "native"),
+}
+"""each command that changes or makes a directory, with words that stand for what `words` puts in"""
+
 
 def stored(root: Path, files: dict[Any, bytes], records: list[CompletedCheckpoint]) -> Path:
     """A directory as processes leave it, with these files and records."""
@@ -78,3 +89,18 @@ def refused(*words: object) -> str:
     assert found["format"] == "cutproof-error/1"
     (line,) = err.splitlines()
     return line
+
+
+def directories(folder: Path) -> Path:
+    """A directory with two snapshots that share a file, and another directory."""
+    store = left_by_a_job(folder / "store", retained_checkpoints=2)
+    tool("delete", store, next(one["id"] for one in tool("list", store)[1]["snapshots"] if one["kind"] == "savepoint"))
+    other = left_by_a_job(folder / "other", snapshot_format="native", retained_checkpoints=1)
+    tool("delete", other, min(states(other)))
+    return folder
+
+
+def words(command: str, folder: Path, first: int) -> list[str]:
+    """The command line, in a copy of the directories."""
+    stand_for = {"STORE": folder / "store", "FIRST": first, "TARGET": folder / "target", "OTHER": folder / "other"}
+    return [str(stand_for.get(word, word)) for word in COMMANDS[command]]

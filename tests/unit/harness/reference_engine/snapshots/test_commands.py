@@ -275,6 +275,19 @@ def test_people_read_which_is_chosen_and_which_is_newest(root: Path, capsys: pyt
     assert f"A new job begins with the newest, {last.checkpoint}." in said
 
 
+def test_a_repeated_delete_says_that_nothing_is_left_to_do(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the engine answers it; a snapshot that was subsumed is not told from one that was deleted."""
+    first, *_, newest = numbers(root)
+    assert tool("delete", root, first)[0] == 0
+    before = tree(root)
+    code, found, err = tool("delete", root, first)
+    assert (code, found["change"]["was_done"]) == (0, True)
+    assert f"Snapshot {first} is not there (any more); nothing was left to do." in err
+    for never in (0, newest + 1):
+        assert f"has no snapshot {never}" in refused("delete", root, never)
+    assert tree(root) == before
+
+
 # -- move and fork -------------------------------------------------------------------
 
 
@@ -293,6 +306,38 @@ def test_a_snapshot_is_moved_with_all_that_it_needs(target: str, root: Path, tmp
     for one in (root, aim):
         assert tool("verify", one)[0] == 0
         assert tool("list", one)[1]["unneeded_files"] == 0
+
+
+@pytest.mark.parametrize("target", ["new", "other"])
+def test_a_repeated_move_says_so_if_the_snapshot_is_there(target: str, root: Path, tmp_path: Path) -> None:
+    aim = tmp_path / "target"
+    if target == "other":
+        assert tool("fork", root, "newest", aim)[0] == 0
+    _, moved, *_ = numbers(root, "checkpoint")
+    assert tool("move", root, moved, aim)[0] == 0
+    before = tree(tmp_path)
+    code, found, err = tool("move", root, moved, aim)
+    assert (code, found["change"]["was_done"]) == (0, True)
+    assert f"Snapshot {moved} was moved to {aim} before; nothing was left to do." in err
+    assert f"has no snapshot {moved}" in refused("move", root, moved, tmp_path / "elsewhere")
+    assert tree(tmp_path) == before
+    next((aim / f"snapshots/job-1/chk-{moved}").iterdir()).unlink()
+    assert "is not in the store; nothing was changed" in refused("move", root, moved, aim)
+
+
+def test_a_snapshot_of_the_same_number_that_another_run_took_is_not_taken_for_the_moved_one(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    left(one, SimulatedSubject(), unstopped(retained_checkpoints=60))
+    left(other, SimulatedSubject(), unstopped(read_interval_us=70))
+    deleted = numbers(other)[0]
+    assert tool("delete", one, deleted)[0] == 0
+    before = tree(tmp_path)
+    said = refused("move", one, deleted, other)
+    assert f"snapshot {deleted} " in said
+    assert "of another job was put there" in said
+    assert tree(tmp_path) == before
+    shutil.rmtree(one / "run")
+    assert "nobody knows whether snapshot" in refused("move", one, deleted, other)
 
 
 def test_a_target_that_has_the_number_is_refused(root: Path, tmp_path: Path) -> None:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import shutil
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from cutproof.harness.reference_engine.snapshots.changes import NOTE, Unfinished
+from cutproof.harness.reference_engine.snapshots.changes import NOTE, Changing, Unfinished
 from cutproof.harness.reference_engine.snapshots.directory import locked
+from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.formats import SORTED, Manifest, StateFile
-from cutproof.reference_impl.core.vocabulary.ids import Handle
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes.disk.durable import sealed
-from cutproof.reference_impl.processes.disk.files import DiskFiles
+from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, states, tool, tree
 from unit.processes.disks import halve
+
+OP = TaskId("op0-0")
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +172,20 @@ def test_a_sorted_file_that_says_it_is_longer_than_it_is(root: Path, newest: int
     assert found["snapshots"][-1]["problems"]
 
 
+@pytest.mark.parametrize("which", ["a file of the snapshot", "where a log begins"])
+def test_a_move_of_what_is_damaged_writes_nothing_into_the_target(which: str, root: Path, tmp_path: Path) -> None:
+    """Not even the numbers that its jobs have used."""
+    first, second, *_ = DiskFiles(root).listed()
+    other = tmp_path / "other"
+    assert tool("fork", root, first.checkpoint, other)[0] == 0
+    DiskJobs(root).save(JobRecord(job=1, attempt=AttemptId(1), next_checkpoint=CheckpointId(120)))
+    path = root / "positions/begins-0" if which == "where a log begins" else root / "snapshots" / second.handles[OP]
+    halve(path)
+    before = tree(root), tree(other)
+    assert path.name in refused("move", root, second.checkpoint, other)
+    assert (tree(root), tree(other)) == before
+
+
 # -- names and links that lead out of the directory ------------------------------------------------
 
 
@@ -291,6 +310,88 @@ def test_two_do_not_change_one_directory(root: Path) -> None:
     assert tree(root) == before
 
 
+def test_a_change_that_took_effect_is_not_refused_behind_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another command that waits for the directory has it as soon as this one lets it go."""
+    close, waiting = os.close, os.open(root, os.O_RDONLY)
+
+    def closed(descriptor: int) -> None:
+        is_lock = os.path.realpath(f"/proc/self/fd/{descriptor}") == str(root)
+        close(descriptor)
+        if is_lock:
+            with suppress(BlockingIOError):
+                fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    first = min(states(root))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", closed)
+        code, found, _ = tool("delete", root, first)
+    assert (code, found["change"]["snapshot"]) == (0, first)
+    assert "works on it" in refused("list", root), "it has it"
+    os.close(waiting)
+
+
+# -- two commands that make one directory --------------------------------------------------
+
+
+def test_a_directory_that_another_command_makes_is_left_to_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, store = tmp_path / "target", Changing.store
+    said: list[str] = []
+
+    def meanwhile(made: Changing, record: Any) -> None:
+        if made.root != root and not said:
+            said.append(refused("fork", root, "newest", target))
+        store(made, record)
+
+    monkeypatch.setattr(Changing, "store", meanwhile)
+    assert tool("fork", root, "newest", target)[0] == 0
+    assert f"another command makes {target}, or has just made it" in said[0]
+    assert tool("fork", root, "newest", target)[1]["change"]["was_done"]
+
+
+@pytest.mark.parametrize("when", ["before the lock", "behind the lock"])
+def test_a_directory_that_another_command_has_just_made_is_left_as_it_is(
+    when: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not there yet when this one looked."""
+    target, aside = tmp_path / "target", tmp_path / ".target.unfinished"
+    lock = fcntl.flock
+
+    def meanwhile(descriptor: int, how: int) -> None:
+        if os.path.realpath(f"/proc/self/fd/{descriptor}") == str(aside):
+            if when == "before the lock":
+                os.rename(aside, target)
+            else:
+                shutil.copytree(root, target)
+        lock(descriptor, how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", meanwhile)
+        assert f"another command makes {target}, or has just made it" in refused("fork", root, "newest", target)
+    assert target.exists()
+    assert not aside.exists()
+
+
+def test_a_target_that_somebody_makes_meanwhile_is_left_as_it_is(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, rename = tmp_path / "target", os.rename
+
+    def meanwhile(source: Any, aim: Any) -> None:
+        if Path(aim) == target:
+            target.mkdir()
+            (target / "thesis.txt").write_text("mine")
+        rename(source, aim)
+
+    monkeypatch.setattr(os, "rename", meanwhile)
+    before = tree(root)
+    assert f"{target} was made meanwhile" in refused("move", root, min(states(root)), target)
+    assert tree(root) == before
+    assert tree(target) == {"thesis.txt": b"mine"}
+    assert not (tmp_path / ".target.unfinished").exists()
+
+
 def test_a_full_disk_leaves_the_source_as_it_was(
     root: Path, newest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,7 +408,8 @@ def test_a_full_disk_leaves_the_source_as_it_was(
     monkeypatch.setattr(os, "replace", full)
     code, found, _ = tool("convert", root, newest, "--to", "canonical")
     assert code == 4
-    assert "the disk is full" in found["error"]
+    assert "the disk is full: " in found["error"]
+    assert found["error"].endswith("; make room, and repeat the command")
     left = 2
     assert tool("fork", root, newest, tmp_path / "target")[0] == 4
     assert tree(root) == before

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cutproof.harness.reference_engine.snapshots.changes import Changing
@@ -15,6 +16,7 @@ from cutproof.harness.reference_engine.snapshots.directory import Directory
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.reference_impl.core.vocabulary.state import Ref
+from cutproof.reference_impl.processes.disk.files import DiskFiles
 from cutproof.reference_impl.processes.disk.logs import DiskLogs
 from unit.harness.reference_engine.snapshots.continuing import assert_it_holds, begun, left, stopped, unstopped
 from unit.harness.reference_engine.snapshots.stores import refused, tool, tree
@@ -129,6 +131,32 @@ def test_a_move_that_fails_deletes_nothing_that_was_there(kept: Path, monkeypatc
     monkeypatch.undo()
     assert tool("move", kept, number, other)[0] == 0
     assert tool("verify", other)[0] == 0
+
+
+def test_a_copy_without_its_log_is_no_copy(kept: Path) -> None:
+    """The original stays."""
+    other, number, ref = forked(kept)
+    copy = kept.parent / "copy"
+    shutil.copytree(kept, copy)
+    shutil.rmtree(copy / "logs" / ref.log)
+    before = tree(kept)
+    assert f"the log {ref.log}" in refused("move", kept, number, copy)
+    assert tree(kept) == before
+    assert tool("move", kept, number, other)[0] == 0
+
+
+@pytest.mark.parametrize("named", ["job-1", "below a log"])
+def test_a_log_of_a_record_that_names_the_folder_of_others_is_not_deleted(kept: Path, named: str) -> None:
+    number, ref = referred(kept)[-1]
+    other = next(one for one in DiskFiles(kept).listed()[:-1] if one.checkpoint != number)
+    log = named if named == "job-1" else f"{ref.log}/more"
+    (kept / "logs" / log).mkdir(exist_ok=True)
+    (kept / "logs" / log / "thesis.txt").write_text("mine")
+    needed = tree(kept / "logs" / ref.log)
+    DiskFiles(kept).store(msgspec.structs.replace(other, logs=(*other.logs, log)))
+    assert tool("delete", kept, other.checkpoint)[0] == 0
+    assert tree(kept / "logs" / ref.log) == needed
+    assert (kept / "logs" / log / "thesis.txt").exists()
 
 
 def deletable(kept: Path) -> tuple[int, str]:
