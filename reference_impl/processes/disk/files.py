@@ -94,6 +94,8 @@ class DiskFiles:
         self.snapshots = root / "snapshots"
         self.records = root / "records"
         self._copied_to = root / COPIES
+        self._is_synced = False
+        """every record that is deleted stays deleted; unknown of those that an earlier process deleted"""
         make_folders(self.snapshots, self.records)
 
     def path(self, handle: Handle) -> Path:
@@ -209,12 +211,15 @@ class DiskFiles:
         """Delete files and a checkpoint's record; returns the handles that were there.
 
         The record is deleted first, and durably: if it came back after a loss of power, it would refer to files that
-        are deleted.
+        are deleted.  A coordinator may have died, or the disk may have failed, before an earlier deletion was durable.
         """
         paths = {handle: self.path(handle) for handle in handles}
         try:
             if checkpoint is not None and delete(self._record(checkpoint)):
+                self._is_synced = False
+            if not self._is_synced:
                 sync(self.records)
+                self._is_synced = True
         except OSError as error:
             raise ports.NotDeleted(str(error), handles, checkpoint, []) from None
         deleted: list[Handle] = []

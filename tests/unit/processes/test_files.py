@@ -13,6 +13,7 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot, EngineError
 from cutproof.reference_impl.core.vocabulary.ids import Handle
+from cutproof.reference_impl.driver.ports import NotDeleted
 from cutproof.reference_impl.processes.disk.durable import DraftLost, sealed
 from cutproof.reference_impl.processes.disk.files import COPIES, BadHandle, DiskFiles, DiskJobs
 from unit.processes.disks import HANDLE, JOB, STATE, end, forked, halve, snapshot, watch_syncs, write
@@ -270,6 +271,38 @@ def test_a_file_and_its_folder_may_go_before_the_folder_is_synced(
     monkeypatch.setattr(os, "replace", deleted_at_once)
     assert write(files, HANDLE) == '{"positions":{"0":7}}'
     assert files.handles() == []
+
+
+def test_what_an_earlier_process_has_deleted_is_made_durable_before_files_are_deleted(
+    files: DiskFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(files, HANDLE)
+    files.store(snapshot(3))
+    (tmp_path / "records" / "chk-3").unlink()  # by a coordinator that died before it had synced the folder
+    done = watch_syncs(monkeypatch)
+    unlink = os.unlink
+    monkeypatch.setattr(os, "unlink", lambda path: (done.append(f"delete {Path(path).name}"), unlink(path)))
+    assert DiskFiles(tmp_path).discard((HANDLE,), None) == [HANDLE]
+    assert done.index("records") < done.index(f"delete {Path(HANDLE).name}")
+
+
+def test_a_deletion_that_could_not_be_made_durable_is_so_before_the_next_one(
+    files: DiskFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(files, HANDLE)
+    files.store(snapshot(3))
+    files.discard((), None)
+
+    def fails(descriptor: int) -> None:
+        raise OSError(errno.EIO, "the disk failed")
+
+    with monkeypatch.context() as broken, pytest.raises(NotDeleted):
+        broken.setattr(os, "fsync", fails)
+        files.discard((HANDLE,), 3)
+    assert files.handles() == [HANDLE]
+    done = watch_syncs(monkeypatch)
+    assert files.discard((HANDLE,), 3) == [HANDLE]
+    assert "records" in done
 
 
 def test_writers_and_sweepers_do_not_disturb_each_other(files: DiskFiles, tmp_path: Path) -> None:
