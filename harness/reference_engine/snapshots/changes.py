@@ -117,7 +117,8 @@ class Changing:
         """Delete those of the noted files that no snapshot needs, then the note; returns the deleted and the kept.
         Raises HarnessFailed if the disk does not delete one: the note stays, and the next command tries again.
 
-        The records are synced first: whoever replaced or deleted one may have been interrupted before he did."""
+        The records are synced first: a command may have been interrupted after it replaced or deleted one, and before
+        that was durable."""
         self.directory.demand_readable()
         records = self.directory.records.values()
         needed = frozenset(name for record in records for name in self.directory.needed(record))
