@@ -357,9 +357,9 @@ def rising_and_falling(records: int, step: int, first: int) -> tuple[InputRecord
     return tuple((at % 3, at * step % 29, 1_000_003 * (at + 1) + first) for at in range(records))
 
 
-def _tested(name: str) -> Scenario:
-    """Two inputs meet in an operator whose rows depend on their order.  The first attempt gets one of them late."""
-    workload = Workload(
+def order_dependent(name: str) -> Workload:
+    """Two inputs meet in an operator whose rows depend on their order."""
+    return Workload(
         name=name,
         inputs=(
             Input(name="left", splits=(rising_and_falling(110, 11, 0),)),
@@ -370,6 +370,11 @@ def _tested(name: str) -> Scenario:
             Node(name=_JOINED, operator=Greater(), inputs=("both",)),
         ),
     )
+
+
+def _tested(name: str) -> Scenario:
+    """The first attempt gets one of the two inputs late."""
+    workload = order_dependent(name)
     return Scenario(
         name=name,
         workload=workload,

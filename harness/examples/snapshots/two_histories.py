@@ -10,12 +10,12 @@ import msgspec
 from ....faults.plan import AtPoint, DelayChannel, KillTask
 from ....properties.model.history import AttemptStarted, History, StoredState, Transaction
 from ....properties.model.verdict import Holds
-from ....properties.model.workload import Greater, Input, Node, Row, Union, Workload, offset_of, split_of
+from ....properties.model.workload import Row, offset_of, split_of
 from ...scenario import topologies
 from ...scenario.model import Engine, Fork, Savepoint, Scenario
 from ..claims import Claim, Comparison, Example, Ran, require, stored_state, task_run
 from ..texts import PROPOSAL
-from .savepoints import after_failure, forked, rising_and_falling, savepoint
+from .savepoints import after_failure, forked, order_dependent, savepoint
 
 NAME = "two-histories-after-fork"
 _SAVED = "saved"
@@ -186,19 +186,8 @@ def _each_exactly_once(own: Ran, companions: Sequence[Ran]) -> str:
 
 
 def _scenario() -> Scenario:
-    """Two inputs meet in an operator whose rows depend on their order.  A gets one of them late behind the savepoint,
-    and fails as its next checkpoint is complete."""
-    workload = Workload(
-        name=NAME,
-        inputs=(
-            Input(name="left", splits=(rising_and_falling(110, 11, 0),)),
-            Input(name="right", splits=(rising_and_falling(110, 17, 7),)),
-        ),
-        nodes=(
-            Node(name="both", operator=Union(), inputs=_SOURCES),
-            Node(name="greater", operator=Greater(), inputs=("both",)),
-        ),
-    )
+    """A gets one of the two inputs late behind the savepoint, and fails as its next checkpoint is complete."""
+    workload = order_dependent(NAME)
     first, saved, third = (AtPoint(point="checkpoint-completed", occurrence=number) for number in (1, 2, 3))
     late = DelayChannel(sender="left-0", receiver="both-0", by_us=1_300, for_us=9_000, trigger=saved)
     return Scenario(

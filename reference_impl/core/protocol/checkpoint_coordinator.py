@@ -130,8 +130,8 @@ class CheckpointCoordinator:
     ) -> None:
         """`fail_over`: the attempt has failed, and another one starts (ABS-6).  `go_on_after_storing`: no
         record is being stored any more; carries out the restart, or the job's end, that has waited for this.
-        `put_off`: the enumerators of the sources are not ready for a checkpoint (OPS-3); it is triggered later, by the
-        one who is told.  None: each checkpoint is triggered at once."""
+        `put_off`: is given each checkpoint, and triggers it once the enumerators of the sources are ready for it
+        (OPS-3).  None: each checkpoint is triggered at once."""
         self._job = job
         self._tasks = tuple(tasks)
         self._config = config
