@@ -209,16 +209,7 @@ class CoordinatorChanged(Observed):
     up: bool
     fault: int | None
     reason: str = ""
-    """the cause in words, of a death without a fault"""
-    cause: AnyCause | None = None
-    """None in journals of older runs, and of a death by a fault"""
-
-
-def coordinator_down(fault: int | None, cause: AnyCause | None) -> CoordinatorChanged:
-    """The coordinator's death: by a fault, or by itself for a cause, which is put into words."""
-    if fault is not None or cause is None:
-        return CoordinatorChanged(False, fault)
-    return CoordinatorChanged(False, None, str(cause), cause)
+    """why it died without a fault, in words"""
 
 
 class NeededFile(msgspec.Struct, frozen=True, array_like=True):

@@ -436,7 +436,7 @@ class World:
         coordinator.alive = False
         if self.settings.memory:  # the snapshots die with it, also those of the job that this one resumes
             self._submission = msgspec.structs.replace(self._submission, initial=())
-        self.observer.saw(o.coordinator_down(fault, cause))
+        self.observer.saw(o.CoordinatorChanged(False, fault, str(cause) if cause is not None else ""))
         for command in list(self._commands):
             del self._commands[command]
             self.observer.saw(o.command_returned(command, None, CoordinatorDied()))
