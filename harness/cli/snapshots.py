@@ -59,7 +59,7 @@ examples:
   cutproof snapshots fork runs/ID newest upgraded --to canonical
 
 exit codes: 0 done, or all is whole; 1 verify: some snapshot cannot be restored; 2 bad input,
-nothing was changed; 4 the disk failed"""
+no snapshot was changed; 4 the disk failed"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
