@@ -14,15 +14,17 @@ from itertools import pairwise
 import msgspec
 
 from ..invariants.parts.incompatible import undescribed
+from ..model.history import TaskRun
 from ..model.upgrade import SCALES
 from ..model.verdict import Holds, Verdict, Violated
-from ..model.workload import User
+from ..model.workload import END_OF_TIME, User, is_clocked
 from ..quick_checker.case import Case
 from ..reconstruct.buffered_rows import batches
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING
 from ..semantics.user_functions import user_nodes
 from .bounds import beyond_64_bits
+from .watermarks import watermarks
 
 UNDESCRIBED = "a job began with operators that the workload does not describe"
 GIVEN = "PySpark gave the expected rows, and the quick checker compared them"
@@ -36,6 +38,7 @@ RESCALED = "a job with windows or rules was rescaled"
 LOCAL_RECOVERY = "a task recovered locally"
 RETYPED = "a task that had finished kept a state of the type before"
 NOT_RESTORED = "a channel was not restored with the in-flight data of its checkpoint"
+BEHIND_THE_END = "an operator in processing time took records behind the end of its input"
 HIDDEN = "the history does not show which row was applied at which subtask"
 DRAINED = "windows continued after a drain"
 OFF_LINEAGE = "a checkpoint with keyed state lies off the run's lineage"
@@ -59,6 +62,7 @@ REASONS = (
     LOCAL_RECOVERY,
     RETYPED,
     NOT_RESTORED,
+    BEHIND_THE_END,
     HIDDEN,
     DRAINED,
     OFF_LINEAGE,
@@ -153,6 +157,8 @@ def applied_unasked(case: Case) -> str:
         return LOCAL_RECOVERY
     if not _is_restored_in_flight(case):
         return NOT_RESTORED
+    if _took_behind_the_end(case):
+        return BEHIND_THE_END
     return "" if case.is_determined() else HIDDEN
 
 
@@ -171,7 +177,36 @@ def _is_restored_in_flight(case: Case) -> bool:
             both = zip(log.content, held.origins, strict=False) if log is not None else ()
             if any(came != kept for came, kept in both):
                 return False
+        if not all(_loaded_in_flight(case, run, start.restores) for run in case.history.runs if run.attempt == attempt):
+            return False
     return True
+
+
+def _loaded_in_flight(case: Case, run: TaskRun, checkpoint: int) -> bool:
+    """Whether a run that loaded a checkpoint's state found in its channels what was stored.  The origins of what the
+    task then took do not tell the rows of one record apart."""
+    stored = case.lineages.snapshots.states(checkpoint).get(run.task)
+    if run.loaded is None or run.loaded.checkpoint != checkpoint or stored is None:
+        return True
+    loaded = case.lineages.snapshots.loaded(run)
+    return loaded is not None and (loaded.queued, loaded.unsent) == (stored.queued, stored.unsent)
+
+
+def _took_behind_the_end(case: Case) -> bool:
+    """Whether an operator in processing time took a record after all time had passed for it on the lineage.
+
+    A broken engine reads again, in a later attempt, what ended before the restored checkpoint.  The operator then goes
+    by its clock again.  For PySpark the time on a lineage never goes back: the records have no moment.
+    """
+    window = case.window
+    if window is None or not is_clocked(window.operator):
+        return False
+    return any(
+        time >= END_OF_TIME - 1
+        for attempt in case.lineage.attempts
+        for times in watermarks(case, case.lineages.of_attempt(attempt), window.name).values()
+        for time in times
+    )
 
 
 def _is_rescaled(case: Case) -> bool:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.scenario.model import Engine, Scenario
 from cutproof.harness.scenario.topologies import lay_out
 from cutproof.harness.subject.run import run
 from cutproof.harness.workloads.library import GENERAL
 from cutproof.properties.spark.questions import questions_of, unasked_by
-from cutproof.properties.spark.unasked import NOT_RESTORED
+from cutproof.properties.spark.unasked import BEHIND_THE_END, NOT_RESTORED
 
+ONE_JUDGE = Path(__file__).parents[3] / "regressions" / "one_judge"
+"""scenarios of planted defects about which the two judges disagreed"""
 CROWDED = Engine(
     alignment="unaligned",
     channel_capacity=4,
@@ -82,3 +87,20 @@ def test_rows_are_not_asked_about_where_a_broken_engine_lost_what_was_in_flight(
 
     assert unasked_by(lost, questions_of(lost, "it")).rows == NOT_RESTORED
     assert unasked_by(kept, questions_of(kept, "it")).rows == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "defect", "why"),
+    [
+        ("a-row-of-one-record-lost-in-flight", "P03", NOT_RESTORED),
+        ("read-again-behind-the-end-of-its-input", "J23", BEHIND_THE_END),
+    ],
+)
+def test_a_broken_engine_leaves_the_input_of_pyspark_undetermined(name: str, defect: str, why: str) -> None:
+    scenario = read_scenario(ONE_JUDGE / f"{name}.json")
+
+    broken, sound = (run(SimulatedSubject(one), scenario).case for one in (defect, None))
+
+    assert broken.history.defect_reached
+    assert unasked_by(broken, questions_of(broken, "it")).rows == why
+    assert unasked_by(sound, questions_of(sound, "it")).rows == ""
