@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ....faults.plan import AtPoint, FailWrite, LoseMessage
 from ...scenario.forecast import TIMES_FORECAST, Forecast, behind_all_us, forecast
-from ...scenario.model import Scenario
+from ...scenario.model import Engine, Scenario
 from ...scenario.promises import fails_a_checkpoint, restores
 from ..choices import Choices
 from .draw_faults import at_some_time, some_task
@@ -55,10 +55,9 @@ def _exceeded(choices: Choices, scenario: Scenario, most: int) -> Scenario:
         return scenario
     target = forecast(scenario.workload, scenario.topology, engine)
     times_out = choices.percent(25)
-    failing = _lost_acks(choices, target, needed) if times_out else _failing_writes(choices, target, needed)
+    failing = lost_acks(choices, target, needed) if times_out else _failing_writes(choices, target, needed)
     if times_out:
-        timeout_us = max(SHORT_TIMEOUT_US, TIMES_FORECAST * target.checkpoint_us)
-        engine = replace(engine, checkpoint_timeout_us=min(engine.checkpoint_timeout_us, timeout_us))
+        engine = with_short_timeout(engine, target)
     faults = (*kept, *failing)
     if choices.percent(LAST_PERCENT):
         restarts = sum(restores(fault) for fault in faults)
@@ -77,7 +76,13 @@ def _failing_writes(choices: Choices, target: Forecast, number: int) -> tuple[Fa
     return tuple(FailWrite(trigger=_snapshot(task, occurrence), task=task) for occurrence in occurrences)
 
 
-def _lost_acks(choices: Choices, target: Forecast, number: int) -> tuple[LoseMessage, ...]:
+def with_short_timeout(engine: Engine, target: Forecast) -> Engine:
+    """The engine with a timeout of checkpoints that is soon over, though without a fault none times out."""
+    timeout_us = max(SHORT_TIMEOUT_US, TIMES_FORECAST * target.checkpoint_us)
+    return replace(engine, checkpoint_timeout_us=min(engine.checkpoint_timeout_us, timeout_us))
+
+
+def lost_acks(choices: Choices, target: Forecast, number: int) -> tuple[LoseMessage, ...]:
     """One task's acknowledgements are lost, one after the other."""
     task, first = some_task(choices, target), choices.between(1, 2)
     return tuple(

@@ -15,6 +15,7 @@ from ...scenario.model import AnyCommand, Cancel, Perturbation, Resume, Scenario
 from ..choices import Choices
 from ..engines import Tuning
 from ..faults.draw_faults import at_some_step, at_some_time, draw_fault, early, some_task
+from ..faults.few_tolerated import lost_acks, with_short_timeout
 from ..faults.stop_races import as_another
 from ..faults.stragglers import late_cancel
 from ..stage import Frame, Stage, Template, stage_of
@@ -130,6 +131,19 @@ def overtaken(choices: Choices, frame: Frame) -> Scenario:
     engine = msgspec.structs.replace(stage.engine, tolerated_failures=0, restart_attempts=4)
     late = _late_trigger(choices, stage.target, 4, engine.checkpoint_interval_us, most=8)
     return with_engine(stage, engine).scenario("overtaken", deviations=(late,))
+
+
+def timed_out(choices: Choices, frame: Frame) -> Scenario:
+    """A task loses acknowledgements, so that one checkpoint more times out in a row than the job tolerates."""
+    recipe = frame.recipe(
+        **BOUNDED, least_records=40, most_records=80, most_operators=1, parallelism=(1, 1, 2), splits=(1, 2)
+    )
+    guarantees = tuple(one for one in ("exactly-once", "at-least-once") if one in frame.guarantees)
+    tuning = Tuning(guarantees=guarantees or ("at-most-once",), checkpoints=(6, 10), concurrent=(1,))
+    stage = stage_of(choices, frame, recipe, tuning, tolerated_failures=choices.pick((0, 0, 1)), restart_attempts=4)
+    stage = with_engine(stage, with_short_timeout(stage.engine, stage.target))
+    faults = lost_acks(choices, stage.target, stage.engine.tolerated_failures + 1)
+    return stage.scenario("timed-out", faults=faults[: frame.max_faults])
 
 
 def given_up_meanwhile(choices: Choices, frame: Frame) -> Scenario:
@@ -349,6 +363,7 @@ HUNTED: dict[str, Template] = {
     "ended-in-flight": ended_in_flight,
     "overlapping": overlapping,
     "overtaken": overtaken,
+    "timed-out": timed_out,
     "given-up-meanwhile": given_up_meanwhile,
     "declined-upstream": declined_upstream,
     "handed-over": handed_over,
