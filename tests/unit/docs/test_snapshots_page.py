@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs" / "snapshots.md").read_text(encoding="utf-8")
 def benchmarks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     yield
-    for name in ("stall", "stop", "measure"):
+    for name in ("stall", "stop", "documents", "measure"):
         sys.modules.pop(name, None)
 
 
@@ -52,7 +52,7 @@ def test_the_picture_shows_the_stalls_of_the_page(stall: object) -> None:
 def test_the_stops_are_those_of_the_page(benchmarks: None) -> None:
     import stop
 
-    found = [f"{one.value:.3f} ms" for one in stop.figures()]
+    found = [f"{one.value:.3f} ms" for one in stop.in_virtual_time()]
     for at, keys in enumerate(stop.KEYS):
         canonical, native, incremental = found[3 * at : 3 * at + 3]
         assert f"| {keys:,} | {canonical} | {native} | {incremental} |" in PAGE
