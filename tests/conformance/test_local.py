@@ -102,6 +102,11 @@ def survived(history: History, *lost: str) -> None:
     assert {entry.task for entry in history.journal if isinstance(entry, TaskFailed)} <= set(lost)
 
 
+def failures(history: History) -> list[tuple[str, str]]:
+    """Which tasks failed, and why: said where more were started again than were killed."""
+    return [(entry.task, entry.reason) for entry in history.journal if isinstance(entry, TaskFailed)]
+
+
 def repeats(history: History) -> dict[str, int]:
     """How many records came again, and were dropped, by channel."""
     return {one.name: len(one.repeated) for one in history.channels if one.repeated}
@@ -122,7 +127,7 @@ def test_a_lost_operator_recovers_locally_and_sends_the_same_again(subject: Subj
     result = conforms(subject, scenario(lost("count-0"), spill_store=store), *EXACTLY, "order")
     history = result.history
     assert committed(result) == expected_rows(COUNTED)
-    assert starts(history) == [["count-0"]]
+    assert starts(history) == [["count-0"]], failures(history)
     survived(history, "count-0")
     assert {name.partition(">")[0] for name in repeats(history)} <= {"count-0"}
 
@@ -134,7 +139,7 @@ def test_a_lost_join_gives_those_behind_it_the_same_rows_in_the_same_order(subje
     result = conforms(subject, asked, "exactly-once", "no-data-loss")
     history = result.history
     assert committed(result) == expected_rows(JOINED)
-    assert starts(history) == [["join-0"]]
+    assert starts(history) == [["join-0"]], failures(history)
     survived(history, "join-0")
     assert sum(repeats(history).values()) > 5
     assert took_the_same_again(history, "join-0") > 8
@@ -146,7 +151,7 @@ def test_a_lost_source_reads_again_and_its_receivers_drop_it(subject: Subject) -
     result = conforms(subject, asked, "exactly-once", "no-data-loss")
     history = result.history
     assert committed(result) == expected_rows(COUNTED)
-    assert starts(history) == [["source-0"]]
+    assert starts(history) == [["source-0"]], failures(history)
     survived(history, "source-0")
     assert repeats(history).keys() == {"source-0>count-0", "source-0>count-1"}
 
@@ -155,7 +160,7 @@ def test_a_lost_sink_writes_again_what_it_had_open(subject: Subject) -> None:
     result = conforms(subject, scenario(lost("sink-0")), *EXACTLY)
     history = result.history
     assert committed(result) == expected_rows(COUNTED)
-    assert starts(history) == [["sink-0"]]
+    assert starts(history) == [["sink-0"]], failures(history)
     survived(history, "sink-0")
     assert all(one.status == "committed" for one in history.transactions if one.task == "sink-1" and one.rows)
 
@@ -165,7 +170,7 @@ def test_all_tasks_of_a_node_come_up_among_those_of_the_others(subject: Subject)
     result = conforms(subject, scenario(KillNode(trigger=AMID, node=0)), *EXACTLY)
     history = result.history
     assert committed(result) == expected_rows(COUNTED)
-    assert starts(history) == [["count-1", "source-0"]]
+    assert starts(history) == [["count-1", "source-0"]], failures(history)
     survived(history, "count-1", "source-0")
 
 
@@ -179,7 +184,7 @@ def test_it_dies_again_amid_what_it_takes_again(subject: Subject) -> None:
     result = conforms(subject, asked, "exactly-once", "no-data-loss")
     history = result.history
     assert committed(result) == expected_rows(JOINED)
-    assert starts(history) == [["join-0"], ["join-0"]]
+    assert starts(history) == [["join-0"], ["join-0"]], failures(history)
     survived(history, "join-0")
     one, two, three = runs_of(history, "join-0")
     assert 0 < len(two.applies) < len(one.applies) < len(three.applies)
@@ -192,7 +197,7 @@ def test_a_zombie_reaches_nobody_and_writes_into_nothing_that_counts(subject: Su
     result = conforms(subject, scenario(PauseTask(trigger=AMID, task=task, for_us=30_000)), *EXACTLY)
     history = result.history
     assert committed(result) == expected_rows(COUNTED)
-    assert starts(history) == [[task]]
+    assert starts(history) == [[task]], failures(history)
     survived(history, task)
 
 
