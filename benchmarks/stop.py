@@ -19,6 +19,7 @@ from cutproof.harness.examples.snapshots.stopping import FORMATS, held_bytes, st
 from cutproof.harness.scenario.model import Engine, Scenario, StopWithSavepoint
 from cutproof.harness.scenario.topologies import lay_out
 from cutproof.harness.subject.names import subject_called
+from cutproof.harness.subject.port import closing
 from cutproof.harness.workloads.user_functions import known
 from cutproof.properties.model.workload import Input, Workload
 from documents import BYTES, DOCUMENTS
@@ -80,18 +81,14 @@ def _measured_on_processes() -> list[Figure]:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     known(["documents:DOCUMENTS"])
     found = []
-    subject = subject_called("processes")
-    try:
+    with closing(subject_called("processes")) as subject:
         for keys in KEYS_ON_PROCESSES:
             for name in FORMATS:
                 histories = [subject.run(on_processes(keys, name)) for _ in range(ROUNDS)]
                 written = f"{written_bytes(histories[-1]) / 1_000_000:.2f} MB written"
                 times = [stop_us(history) / 1_000 for history in histories]
-                found.append(
-                    figure(f"stop, processes, {name}, {keys * BYTES / 1e6:.0f} MB of state", "ms", times, written)
-                )
-    finally:
-        subject.close()
+                size = f"{keys * BYTES / 1_000_000:.0f} MB of state"
+                found.append(figure(f"stop, processes, {name}, {size}", "ms", times, written))
     return found
 
 
