@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -173,8 +174,20 @@ def scenario_schema() -> dict[str, Any]:
 
 def schema_of(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
     """The JSON Schema of the files of a format."""
-    schema = msgspec.json.schema(kind)
+    schema = _with_clean_descriptions(msgspec.json.schema(kind))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+def _with_clean_descriptions(schema: Any) -> Any:
+    """Without the indentation of the docstrings, which msgspec 0.23 takes away and older ones keep."""
+    if isinstance(schema, list):
+        return [_with_clean_descriptions(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: inspect.cleandoc(one) if key == "description" and isinstance(one, str) else _with_clean_descriptions(one)
+        for key, one in schema.items()
+    }
 
 
 def write_scenario_schema(path: Path) -> None:

@@ -189,6 +189,7 @@ def test_its_page_is_kept_where_a_folder_is_named(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("words", [("--subject", "processes"), ("--defect", "A01"), ("--runs", "3"), ("--out", "kept")])
+@pytest.mark.usefixtures("toxiproxy_server")
 def test_what_means_another_world_is_refused(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(CORPUS / "worked-example.json"), *words]) == ExitCode.USAGE
     assert f"to which {words[0]} does not apply" in capsys.readouterr().err
