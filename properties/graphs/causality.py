@@ -30,9 +30,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """local, send or receive"""
     label: str
     at_us: int
-    channel: str = ""
-    message: int = -1
+    channel: str | None = None
+    message: int | None = None
     """of a send and of its receive: the number of the send"""
+
+    @property
+    def received(self) -> int | None:
+        """The message that this event received."""
+        return self.message if self.kind == "receive" else None
+
+    @property
+    def sent_into(self) -> str | None:
+        """The channel into which this event sent a message."""
+        return self.channel if self.kind == "send" else None
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +144,7 @@ def _was_sent(history: GraphHistory, number: int, channel: str) -> bool:
     if not 0 <= number < len(history.events):
         return False
     event = history.events[number]
-    return event.kind == "send" and event.channel == channel
+    return event.sent_into == channel
 
 
 def _gap_in_a_process(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated | None:
@@ -162,8 +172,9 @@ def _received_unsent(history: GraphHistory, taken: Taken, inside: set[int]) -> V
     """A message received inside the cut and sent outside: all that can be wrong if every state is a prefix."""
     for number in sorted(inside):
         event = history.events[number]
-        if event.kind == "receive" and event.message not in inside:
-            sender = history.events[event.message]
+        sent = event.received
+        if sent is not None and sent not in inside:
+            sender = history.events[sent]
             return Violated(
                 difference="received, not sent",
                 message=f"{taken.name} holds that {event.process} received {event.label} by {event.channel},"
@@ -171,7 +182,7 @@ def _received_unsent(history: GraphHistory, taken: Taken, inside: set[int]) -> V
                 records=(event.label,),
                 tasks=(sender.process, event.process),
                 events=(
-                    f"outside: {_event_in_words(history, event.message)}",
+                    f"outside: {_event_in_words(history, sent)}",
                     f"inside: {_event_in_words(history, number)}",
                 ),
             )
@@ -210,11 +221,12 @@ def _channels(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated
 
 def under_way(events: Sequence[Event], inside: set[int]) -> dict[str, tuple[int, ...]]:
     """By channel: the messages sent inside the cut and not received inside it, in the order of sending."""
-    received = {events[number].message for number in inside if events[number].kind == "receive"}
+    received = {events[number].received for number in inside}
     found: dict[str, list[int]] = {}
     for number in sorted(inside):
-        if events[number].kind == "send" and number not in received:
-            found.setdefault(events[number].channel, []).append(number)
+        channel = events[number].sent_into
+        if channel is not None and number not in received:
+            found.setdefault(channel, []).append(number)
     return {channel: tuple(messages) for channel, messages in found.items()}
 
 
@@ -224,7 +236,7 @@ def _difference(history: GraphHistory, messages: Sequence[int], expected: Sequen
     if any(count > 1 for count in Counter(messages).values()):
         return "twice in a channel"
     if set(expected) - set(messages):
-        received = {event.message for event in history.events if event.kind == "receive"}
+        received = {event.received for event in history.events}
         return "missing in a channel" if set(expected) - set(messages) <= received else "lost from a channel"
     return "too much in a channel"
 

@@ -31,7 +31,7 @@ CONTROL_US = 100
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of one process.  `message`: for a send and its receive, the number of the send among all events.
+    """An event of one process.  `message`: of a send and its receive, the number of the send among all events.
 
     The judge has types of its own like this one and `Snapshot` (`properties/graphs/causality.py`), since the engine
     imports nothing of its judge.  `harness/reference_engine/graphs/run.py` converts one into the other.
@@ -41,8 +41,8 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     label: str
     at_us: int
-    channel: str = ""
-    message: int = -1
+    channel: str | None = None
+    message: int | None = None
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
@@ -180,12 +180,16 @@ class GraphWorld:
             process.waiting.append(act)
             return
         number = len(self._events)
-        self._note(process, "send" if act.channel else "local", act.label, act.channel, number if act.channel else -1)
-        if act.channel:
+        if not act.channel:
+            self._note(process, "local", act.label)
+        else:
+            self._note(process, "send", act.label, act.channel, number)
             message = _Message(number=number, stamp_us=self._loop.now + process.skew_us)
             self._enter(self._channels[act.channel], message, act.takes_us)
 
-    def _note(self, process: _Process, kind: str, label: str, channel: str, message: int) -> None:
+    def _note(
+        self, process: _Process, kind: str, label: str, channel: str | None = None, message: int | None = None
+    ) -> None:
         process.state = (*process.state, len(self._events))
         noted = Noted(
             process=process.name, kind=kind, label=label, at_us=self._loop.now, channel=channel, message=message
