@@ -2,7 +2,7 @@
 
 Measured is the time from the user's command to the end of the job.  In virtual time the jobs are those of the example
 incremental-stop-and-upgrade: a byte takes 1 µs there, so a state of KB costs what one of 100 times as many bytes costs
-on a disk of 100 MB/s.  On processes a job keeps 1 to 40 MB of texts in RocksDB, and writes on a real disk.  Each byte
+on a disk of 100 MB/s.  On processes a job keeps 1 to 100 MB of texts in RocksDB, and writes on a real disk.  Each byte
 of a snapshot is also written to the journal, from which the harness judges the run; this is part of the time.  What a
 snapshot of 1 to 100 MB costs without a job is in `formats`.
 """
@@ -26,7 +26,7 @@ from documents import BYTES, DOCUMENTS
 from measure import Figure, figure
 
 KEYS = (250, 1_000, 4_000)
-KEYS_ON_PROCESSES = (250, 2_500, 10_000)
+KEYS_ON_PROCESSES = (250, 2_500, 10_000, 25_000)
 ROUNDS = 3
 AFTER = 2_000
 """records behind those that fill the state"""
@@ -52,7 +52,7 @@ def on_processes(keys: int, format_name: str) -> Scenario:
             snapshot_format="incremental",
             full_every=1_000,
             checkpoint_interval_us=(keys + 100) * EVERY_US,
-            checkpoint_timeout_us=5_000_000,
+            checkpoint_timeout_us=60_000_000,
             read_interval_us=EVERY_US,
             apply_cost_us=1,
             channel_capacity=1_000,

@@ -15,7 +15,7 @@ from .core.vocabulary.errors import EngineError
 
 VERSION = 1
 LIMIT = 64 << 20
-"""the longest body, in bytes; a longer one is refused by its header, before it is buffered"""
+"""the longest body of a peer's message, in bytes; a longer one is refused by its header, before it is buffered"""
 
 HEADER = struct.Struct(">BI")
 
@@ -32,8 +32,9 @@ class WireError(EngineError):
 class Codec(Generic[Message]):
     """The frames of one conversation."""
 
-    def __init__(self, kind: Any) -> None:
-        """`kind` is a msgspec struct, or a union of tagged ones."""
+    def __init__(self, kind: Any, limit: int = LIMIT) -> None:
+        """`kind` is a msgspec struct, or a union of tagged ones; `limit` is the longest body, in bytes."""
+        self.limit = limit
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(kind)
 
@@ -43,8 +44,8 @@ class Codec(Generic[Message]):
             body = self._encoder.encode(message)
         except BAD as error:
             raise WireError(f"a {type(message).__name__} cannot be put on the wire: {_line(error)}") from None
-        if len(body) > LIMIT:
-            raise WireError(f"a {type(message).__name__} of {len(body)} bytes is too long: at most {LIMIT} are sent")
+        if len(body) > self.limit:
+            raise WireError(f"a {type(message).__name__} of {len(body)} bytes is too long: it can have {self.limit}")
         return HEADER.pack(VERSION, len(body)) + body
 
     def decode(self, body: bytes) -> Message:
@@ -93,7 +94,7 @@ class Reader(Generic[Message]):
         start, size = 0, len(self._buffer)
         with memoryview(self._buffer) as view:
             while start < size:
-                length = _length(view, start, size)
+                length = _length(view, start, size, self._codec.limit)
                 if length is None or start + HEADER.size + length > size:
                     break
                 end = start + HEADER.size + length
@@ -103,15 +104,15 @@ class Reader(Generic[Message]):
         return start
 
 
-def _length(view: memoryview, start: int, size: int) -> int | None:
+def _length(view: memoryview, start: int, size: int, limit: int) -> int | None:
     """The length in a header, None if the header is not complete yet; raises WireError."""
     if view[start] != VERSION:
         raise WireError(f"a frame begins with {view[start]}: this side speaks version {VERSION} of the wire")
     if size - start < HEADER.size:
         return None
     length: int = HEADER.unpack_from(view, start)[1]
-    if length > LIMIT:
-        raise WireError(f"a frame of {length} bytes is announced: at most {LIMIT} are taken")
+    if length > limit:
+        raise WireError(f"a frame of {length} bytes is announced: at most {limit} are taken")
     return length
 
 

@@ -13,6 +13,11 @@ from ...wire import Codec, Reader, WireError
 
 T = TypeVar("T")
 
+LONGEST = 1 << 30
+"""bytes of a frame: a journal has the whole state of a task's snapshot as one element"""
+OVERHEAD = 8
+"""bytes that a frame has more than its elements, at most"""
+
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
     """Several things that are written at once, as MessagePack, and their CRC-32."""
@@ -21,7 +26,7 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     elements: msgspec.Raw
 
 
-CODEC: Codec[Frame] = Codec(Frame)
+CODEC: Codec[Frame] = Codec(Frame, LONGEST)
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -29,9 +34,17 @@ def is_whole(frame: Frame) -> bool:
     return zlib.crc32(frame.elements) == frame.checksum
 
 
-def framed(elements: Sequence[object]) -> bytes:
-    """Raises WireError for more than a frame can hold."""
+def framed(elements: Sequence[object], longest: int = LONGEST) -> bytes:
+    """One frame, or several where one of `longest` bytes cannot hold all elements.
+
+    Raises WireError for an element that no frame can hold.
+    """
     body = _encoder.encode(elements)
+    if len(body) > longest - OVERHEAD:
+        if len(elements) == 1:
+            raise WireError(f"{len(body)} bytes are to be written at once; a frame on disk has {longest} at most")
+        middle = len(elements) // 2
+        return framed(elements[:middle], longest) + framed(elements[middle:], longest)
     return CODEC.encode(Frame(zlib.crc32(body), msgspec.Raw(body)))
 
 

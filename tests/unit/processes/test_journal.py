@@ -30,9 +30,10 @@ from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.disk.checked import framed
+from cutproof.reference_impl.processes.disk.checked import CODEC, framed
 from cutproof.reference_impl.processes.disk.journal import BATCH, CorruptJournal, Entry, Journal, read_journal
 from cutproof.reference_impl.trace import Observer
+from cutproof.reference_impl.wire import LIMIT, Reader, WireError
 from unit.snapshots import snapshot
 
 TASK, ATTEMPT, CHECKPOINT, HANDLE = TaskId("a-0"), AttemptId(2), CheckpointId(3), Handle("job-1/chk-3/a-0")
@@ -352,6 +353,32 @@ def test_what_was_flushed_survives_kill_9(path: Path) -> None:
     os.waitpid(child, 0)
 
     assert [fields(entry) for entry in read_journal(path)] == [(1,)]
+
+
+def test_what_one_frame_cannot_hold_is_written_as_several(path: Path) -> None:
+    entries = [Entry(stamp, o.Lagged(stamp)) for stamp in range(100)]
+    path.write_bytes(framed(entries, longest=64))
+
+    assert len(Reader(CODEC).feed(path.read_bytes())) > 1
+    assert all(len(frame.elements) <= 64 for frame in Reader(CODEC).feed(path.read_bytes()))
+    assert read_journal(path) == entries
+
+
+def test_an_entry_that_no_frame_can_hold_is_refused() -> None:
+    short, long = Entry(1, o.Lagged(1)), Entry(2, o.StatusChanged(1, changes.AttemptStarted(ATTEMPT, None, "x" * 100)))
+    with pytest.raises(WireError, match="bytes are to be written at once; a frame on disk has 64 at most"):
+        framed([short, long, short], longest=64)
+
+
+def test_a_flush_may_be_longer_than_a_peers_message(journal: Journal, path: Path) -> None:
+    """A task's whole state is in one entry, and several tasks share a process."""
+    long = "x" * (LIMIT // 2 + 1)
+    entries = [o.StatusChanged(1, changes.AttemptStarted(AttemptId(number), None, long)) for number in range(3)]
+    for entry in entries:
+        journal.saw(entry)
+    journal.flush()
+
+    assert [entry.event for entry in read_journal(path)] == entries
 
 
 # -- torn and altered files --------------------------------------------------------------------------------------

@@ -155,6 +155,17 @@ def test_nothing_too_long_is_sent() -> None:
         codec.encode(frames.Refused(stamp=1, reason="x" * (LIMIT + 1)))
 
 
+def test_a_codec_may_have_a_limit_of_its_own() -> None:
+    codec: Codec[Any] = Codec(frames.DataFrame, 100)
+    longer: Codec[Any] = Codec(frames.DataFrame)
+    refused = frames.Refused(stamp=1, reason="x" * 101)
+
+    with pytest.raises(WireError, match="too long: it can have 100"):
+        codec.encode(refused)
+    with pytest.raises(WireError, match="at most 100 are taken"):
+        Reader(codec).feed(longer.encode(refused))
+
+
 @pytest.mark.parametrize("value", [2**70, object()])
 def test_a_value_that_has_no_bytes_is_refused_when_it_is_sent(value: Any) -> None:
     codec: Codec[Any] = Codec(frames.DataFrame)
