@@ -57,6 +57,8 @@ SHORT_WAIT_S = 0.002
 POLL_S = 0.0005
 LONGEST_QUEUE = 100_000
 """Requests of a writer that may wait for the lock."""
+REFUSED = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
+"""Errors that come again however often one asks."""
 QUEUED = BeginTransaction | Write | Append | Upsert
 """Requests that nobody sends again."""
 
@@ -293,7 +295,7 @@ class SqliteStore:
         except Shut:
             del self._sessions[key]
             return Denied(reason=f"{request.writer} has been fenced by a newer attempt")
-        except OverflowError as error:
+        except (OverflowError, *REFUSED) as error:
             return Denied(reason=str(error))
         except sqlite3.DatabaseError as error:  # locked, a full disk, or no database
             return self._later(session, request, str(error))

@@ -70,6 +70,19 @@ def amid(monkeypatch: pytest.MonkeyPatch, kind: type, act: Callable[[], object])
     monkeypatch.setitem(sqlite_store.ACTIONS, kind, acting)
 
 
+def test_an_error_that_comes_again_is_no_silence(sink: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gets no answer asks again, for ever."""
+
+    def misuse() -> None:
+        raise sqlite3.IntegrityError("UNIQUE constraint failed")
+
+    sink.sealed("a")
+    amid(monkeypatch, Commit, misuse)
+
+    assert "UNIQUE constraint failed" in denied(sink(Commit, "a"))
+    done(sink(Commit, "a"))
+
+
 # -- seen by another program --------------------------------------------------------------------------
 
 
