@@ -47,7 +47,7 @@ POINTS: Mapping[type[StatusChange], str] = {
     CheckpointAcknowledged: "checkpoint-acknowledged",
     CheckpointAborted: "checkpoint-aborted",
 }
-"""Notes that are also protocol points."""
+"""Status changes that are also protocol points."""
 
 
 class JobMachine(Protocol):

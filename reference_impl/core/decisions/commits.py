@@ -1,4 +1,4 @@
-"""The decisions of a two-phase commit (ABS-11); `protocol.sink` and `extensions.committing` ask them."""
+"""The decisions of a two-phase commit (ABS-11); `protocol.sink` and `extensions.sinks.committing` ask them."""
 
 from __future__ import annotations
 

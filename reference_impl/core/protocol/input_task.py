@@ -6,8 +6,8 @@ sends the barrier in each output, and unblocks its inputs (ABS-2).  When it does
 this file carries out what the table says.  A task that has seen the end of its data takes part in
 checkpoints as before.  Once all its senders have finished, the coordinator triggers it like a source (FIN-1; FLIP-147).
 
-The work is an operator (`extensions.operator_work`), a sink (`protocol.sink`, `extensions.direct_sink`), or a part of a
-sink (`extensions.committing`).
+The work is an operator (`extensions.operator_work`), a sink (`protocol.sink`, `extensions.sinks.direct_sink`), or a
+part of a sink (`extensions.sinks.committing`).
 """
 
 from __future__ import annotations
