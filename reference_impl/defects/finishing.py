@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ..core.decisions.alignment import AwaitedBarriers
 from ..core.decisions.checkpointing import CheckpointPlan, Situation, Triggering
 from ..core.decisions.finishing import Ending, Finishing
 from ..core.job.topology import JobGraph
-from ..core.protocol.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
 from ..core.vocabulary.causes import SnapshotNotWritten
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.ends import JobEnd
@@ -76,15 +76,12 @@ class NoTimeOut(Triggering):
         return []
 
 
-class DeafToTheEnd(Alignment):
+class DeafToTheEnd(AwaitedBarriers):
     """J08: an alignment goes on waiting for the barrier of a channel that has ended."""
 
-    def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        after, actions = super().step(state, signal, inputs)
-        if not isinstance(signal, PartitionEnded) or not actions:
-            return after, actions
-        self.reached = True
-        return state, []
+    def ended_channel_completes(self, delivered: Sequence[int], inputs: int) -> bool:
+        self.reached = self.reached or super().ended_channel_completes(delivered, inputs)
+        return False
 
 
 class SilentWhenRestored(Finishing):
@@ -203,7 +200,7 @@ DEFECTS = (
         upstream="FLINK-21086",
         title="alignment waits for a channel that has ended",
         invariant="progress",
-        replacements=lambda: {"alignment": DeafToTheEnd(), "triggering": NoTimeOut()},
+        replacements=lambda: {"awaited_barriers": DeafToTheEnd(), "triggering": NoTimeOut()},
     ),
     Defect(
         id="J10",

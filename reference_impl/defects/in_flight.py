@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..core.decisions.alignment import AwaitedBarriers
 from ..core.decisions.in_flight import Capture, Recorded, T
-from ..core.protocol.barrier_alignment import Aligning, Alignment, State
 from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.messages import Barrier, CancelBarrier, Element
 from ..core.vocabulary.state import Passing
@@ -34,14 +34,14 @@ class StaleBarrier(Capture):
         return kept
 
 
-class OutOfOrder(Alignment):
+class OutOfOrder(AwaitedBarriers):
     """B07: the snapshot of an older checkpoint is taken after that of a newer one."""
 
-    def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
-        begun = state.checkpoint if isinstance(state, Aligning) else state.last
-        older = super().is_obsolete(state, checkpoint) and checkpoint < begun
+    def is_obsolete(self, checkpoint: CheckpointId, begun: CheckpointId, cancelled: Sequence[CheckpointId]) -> bool:
+        obsolete = super().is_obsolete(checkpoint, begun, cancelled)
+        older = obsolete and checkpoint < begun
         self.reached = self.reached or older
-        return super().is_obsolete(state, checkpoint) and not older
+        return obsolete and not older
 
 
 class AttachedToTheNext(Capture):
@@ -148,7 +148,7 @@ DEFECTS = (
         upstream="FLINK-17994",
         title="the snapshot of an older checkpoint is taken after that of a newer one",
         invariant="consistent-cut",
-        replacements=lambda: {"alignment": OutOfOrder()},
+        replacements=lambda: {"awaited_barriers": OutOfOrder()},
     ),
     Defect(
         id="B09",

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ..core.decisions.part import Part
-from ..core.protocol.barrier_alignment import Alignment
 
 
 class Defect(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,4 +18,4 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     invariant: str
     """what it must violate"""
-    replacements: Callable[[], Mapping[str, Part | Alignment]]
+    replacements: Callable[[], Mapping[str, Part]]

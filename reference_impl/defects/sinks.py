@@ -19,7 +19,6 @@ from ..core.decisions.commits import (
 )
 from ..core.decisions.part import Part
 from ..core.decisions.snapshots.naming import Naming
-from ..core.protocol.barrier_alignment import Alignment
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.state import Sealed
 from ..core.vocabulary.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row
@@ -229,7 +228,7 @@ class BoundedEpochs(SinkRecovery):
         return f"{identity}{epoch}{int(serial) % self.EPOCHS}" if epoch else name
 
 
-def _announced_too_early() -> dict[str, Part | Alignment]:
+def _announced_too_early() -> dict[str, Part]:
     recovery = NobodyListens()
     return {"sink_recovery": recovery, "committing": CommitsOnlyWhatWasAnnounced(recovery)}
 

@@ -15,6 +15,7 @@ from ..core.job.routing import Output
 from ..core.job.split_log import SplitLog
 from ..core.job.task_spec import TaskSpec
 from ..core.job.topology import JobGraph, OperatorSpec, Wire
+from ..core.protocol.barrier_alignment import OnTransition
 from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised
 from ..core.vocabulary.errors import EngineError
@@ -33,6 +34,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     logs: Sequence[SplitLog]
     identity: Identity | None = None
     later: tuple[JobGraph, ...] = ()
+    on_transition: OnTransition | None = None
 
     def graph_of(self, number: int) -> JobGraph:
         """The graph of the first job (1), or of one that was resumed."""
@@ -60,7 +62,7 @@ class Machines:
         """`number`: of the job; a resumed job may have been rescaled.  `opener` opens operators' working state."""
         self._job = job
         self.graph = job.graph_of(number)
-        self._build = TaskBuilder(job.config, job.parts, opener)
+        self._build = TaskBuilder(job.config, job.parts, opener, job.on_transition)
         self._logs = {log.split: log for log in job.logs}
         self._specs = {task: (spec, subtask) for task, spec, subtask in self.graph.tasks()}
         self._into: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}

@@ -17,6 +17,7 @@ from ..core.job.config import Config
 from ..core.job.split_log import SplitLog
 from ..core.job.topology import JobGraph
 from ..core.lifecycle.coordinator import Coordinator
+from ..core.protocol.barrier_alignment import OnTransition
 from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import (
@@ -91,6 +92,7 @@ class World:
         parts: Parts,
         identity: Identity | None = None,
         begins_from: Copied | None = None,
+        on_transition: OnTransition | None = None,
     ) -> None:
         self.graph = graphs[0]
         self.config = config
@@ -134,7 +136,13 @@ class World:
         """what had happened when each checkpoint was triggered"""
         self._endless = not all(spec.bounded for spec in self.graph.operators)
         self._job = Job(
-            graph=self.graph, config=config, parts=parts, logs=logs, identity=identity, later=tuple(graphs[1:])
+            graph=self.graph,
+            config=config,
+            parts=parts,
+            logs=logs,
+            identity=identity,
+            later=tuple(graphs[1:]),
+            on_transition=on_transition,
         )
         self._assembly = assembly_of(self, self._job)
         self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}

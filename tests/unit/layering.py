@@ -39,10 +39,6 @@ CORE_MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "extensions": ("vocabulary", "job", "operators", "backends", "decisions", "protocol"),
 }
 """Folder of the core: the other folders whose files its own may import, types included.  Decisions know no machine."""
-CORE_PUTS_TOGETHER: dict[str, tuple[str, ...]] = {
-    "decisions/parts.py": ("protocol",),
-}
-"""Files that put objects of several folders together, and what they may import besides."""
 NAMES = ("reference_impl/", ENGINE_MAY_BE_IMPORTED_IN)
 NAMES_ARE_PARSED_IN = ("reference_impl/core/vocabulary/ids.py",)
 OTHER_NAMES = ("reference_impl/defects/sinks.py", "reference_impl/processes/disk/files.py")
@@ -130,9 +126,8 @@ def only_the_reference_engine_folder_imports_the_engine(path: str, source: str) 
 def folders_of_the_core_import_only_what_they_may(path: str, source: str) -> list[str]:
     if not path.startswith(CORE) or path.count("/") < 3:
         return []
-    own = path.removeprefix(CORE)
-    folder = own.split("/")[0]
-    allowed = (folder, *CORE_MAY_IMPORT[folder], *CORE_PUTS_TOGETHER.get(own, ()))
+    folder = path.removeprefix(CORE).split("/")[0]
+    allowed = (folder, *CORE_MAY_IMPORT[folder])
     stems = [f"cutproof.reference_impl.core.{name}" for name in allowed]
     return [
         f"{path}:{line} imports {name}"

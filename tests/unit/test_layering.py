@@ -69,6 +69,11 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     ),
     (
         layering.folders_of_the_core_import_only_what_they_may,
+        "reference_impl/core/decisions/parts.py",
+        "from ..protocol.barrier_alignment import Alignment",
+    ),
+    (
+        layering.folders_of_the_core_import_only_what_they_may,
         "reference_impl/core/protocol/checkpoints.py",
         "from ..lifecycle.closing import Closing",
     ),

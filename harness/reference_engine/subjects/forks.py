@@ -17,6 +17,7 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.sinks.direct_sink import Identity
 from ....reference_impl.core.job.config import Config
+from ....reference_impl.core.protocol.barrier_alignment import OnTransition
 from ....reference_impl.core.vocabulary.events import CommandKind, files_of
 from ....reference_impl.driver.perturbations import Perturbations
 from ....reference_impl.driver.settings import Settings
@@ -48,12 +49,20 @@ class Begun(msgspec.Struct, frozen=True):
 class Forks:
     """The forks of one run."""
 
-    def __init__(self, scenario: Scenario, parts: Parts, config: Config, settings: Settings) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        parts: Parts,
+        config: Config,
+        settings: Settings,
+        on_transition: OnTransition | None = None,
+    ) -> None:
         """Raises InvalidGraph if a fork requests an impossible parallelism."""
         self._scenario = scenario
         self._parts = parts
         self._config = config
         self._settings = settings
+        self._on_transition = on_transition
         self._begun: list[Begun] = []
         self._forgets = scenario.engine.trims_logs or not all(one.rewindable for one in scenario.workload.inputs)
         """sources cannot read again what no retained snapshot needs"""
@@ -122,6 +131,7 @@ class Forks:
             parts=self._parts,
             identity=None if scenario.engine.sink == "plain" else Identity(identity(scenario.workload)),
             begins_from=stores,
+            on_transition=self._on_transition,
         )
         checkpoint = stores.snapshot.checkpoint
         claimed, parallelism = True if command.by_reference else None, dict(command.parallelism)

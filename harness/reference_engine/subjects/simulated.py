@@ -20,6 +20,7 @@ from ....reference_impl.core.extensions.local_recovery import check as check_loc
 from ....reference_impl.core.extensions.sinks.direct_sink import Identity
 from ....reference_impl.core.job.config import Config
 from ....reference_impl.core.job.topology import JobGraph
+from ....reference_impl.core.protocol.barrier_alignment import OnTransition
 from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.core.vocabulary.events import CommandKind
@@ -155,9 +156,9 @@ class SimulatedSubject(Continued):
             scenario = self._begins.scenario
         refuse_aims(scenario)
         parts = parts_for(self.defect)
-        transitions = TransitionCount(parts.alignment)
+        transitions = TransitionCount()
         try:
-            run = Run(scenario, parts, timeline, self._most, self._begins)
+            run = Run(scenario, parts, timeline, self._most, self._begins, transitions.count)
         except EngineError as error:
             raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
         history = run.history()
@@ -191,6 +192,7 @@ class Run:
         timeline: bool,
         most_events: int = LIMIT_STEPS,
         begins: Beginning | None = None,
+        on_transition: OnTransition | None = None,
     ) -> None:
         self.scenario = scenario
         self.begins = begins
@@ -236,7 +238,7 @@ class Run:
         self.recorder.full = self._stop
         self.perturbations = Perturbations((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         bounded = msgspec.structs.replace(settings(scenario), limit_steps=most_events)
-        self.forks = Forks(scenario, parts, engine_config, bounded)
+        self.forks = Forks(scenario, parts, engine_config, bounded, on_transition)
         self.world = World(
             graphs,
             engine_config,
@@ -247,6 +249,7 @@ class Run:
             parts=parts,
             identity=None if engine.sink == "plain" else Identity(identity(scenario.workload)),
             begins_from=self._copied(graphs, engine_config) if begins is not None else None,
+            on_transition=on_transition,
         )
         self.environment = Disturbances(self.world)
         self.triggers = Triggers(

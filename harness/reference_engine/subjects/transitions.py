@@ -8,7 +8,6 @@ from ....reference_impl.core.protocol.barrier_alignment import (
     TABLE,
     AbortCame,
     Aligning,
-    Alignment,
     BarrierCame,
     CancelCame,
     Counting,
@@ -46,12 +45,10 @@ TRANSITIONS: frozenset[str] = frozenset(_NAMES.values())
 class TransitionCount:
     """How often the tasks of a run take each transition."""
 
-    def __init__(self, alignment: Alignment) -> None:
-        """`alignment` is that of all tasks of the run."""
+    def __init__(self) -> None:
         self._taken: Counter[Transition] = Counter()
-        alignment.on_transition = self._count
 
-    def _count(self, transition: Transition) -> None:
+    def count(self, transition: Transition) -> None:
         self._taken[transition] += 1
 
     def taken(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ switch for any defect.  A variant sets `reached` where its wrong code runs.
 
 from __future__ import annotations
 
-from ..protocol.barrier_alignment import Alignment
+from .alignment import AwaitedBarriers
 from .checkpointing import CheckpointIds, Cleanup, Completion, RestoreChoice, Tolerance, Triggering
 from .commits import Committing, GlobalCommitting, PreCommitting, SinkRecovery
 from .enumerating import Enumerating
@@ -33,7 +33,7 @@ class Parts:
     """The decisions of one run; every field is the correct part unless it is replaced."""
 
     def __init__(self, **replaced: Part) -> None:
-        self.alignment = Alignment()
+        self.awaited_barriers = AwaitedBarriers()
         self.startup = Startup()
         self.source_cut = SourceCut()
         self.start_position = StartPosition()

@@ -12,6 +12,7 @@ from ..job.split_log import SplitLog
 from ..job.task_spec import TaskSpec
 from ..job.topology import EventTime
 from ..operators.operators import Operator
+from ..protocol.barrier_alignment import Alignment, OnTransition
 from ..protocol.input_task import InputTask, Work
 from ..protocol.sink import TransactionalSink
 from ..protocol.source import SourceTask
@@ -33,11 +34,18 @@ from .sources.split_reader import SplitReader
 class TaskBuilder:
     """Creates the tasks of one job."""
 
-    def __init__(self, config: Config, parts: Parts, opener: Opener = open_state) -> None:
+    def __init__(
+        self,
+        config: Config,
+        parts: Parts,
+        opener: Opener = open_state,
+        on_transition: OnTransition | None = None,
+    ) -> None:
         """`opener` opens the working state of operators."""
         self._config = config
         self._parts = parts
         self._open_state = opener
+        self._aligner = Alignment(parts.awaited_barriers, on_transition)
 
     # -- sources -------------------------------------------------------------------
 
@@ -115,11 +123,12 @@ class TaskBuilder:
 
     def _task(
         self, spec: TaskSpec, work: Work, timed: TimedWork | None = None
-    ) -> tuple[TaskSpec, Config, Parts, Work, Reading, SnapshotFiles, InputEventTime, Unaligned | None]:
+    ) -> tuple[TaskSpec, Config, Parts, Work, Alignment, Reading, SnapshotFiles, InputEventTime, Unaligned | None]:
         """What every task with inputs is made of."""
         parts, files = self._parts, self._files()
         event_time = InputEventTime(len(spec.input_channels), parts.watermarks, timed)
-        return spec, self._config, parts, work, Reading(spec, parts, files), files, event_time, self._in_flight(spec)
+        reading, in_flight = Reading(spec, parts, files), self._in_flight(spec)
+        return spec, self._config, parts, work, self._aligner, reading, files, event_time, in_flight
 
     # -- extensions ------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ ABS-1  trigger, position, barrier   checkpoint_coordinator.py: CheckpointCoordin
 ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
                                     input_task.py: InputTask._on_barrier, InputTask.signal,
                                     InputTask._snapshot_and_barrier
+                                    ../decisions/alignment.py: AwaitedBarriers.is_obsolete (late ones)
                                     ../../driver/queues.py: first_to_arrive (what waited comes first)
                                     ../extensions/operator_work.py: OperatorWork.snapshot (rows held back)
 ABS-3  several checkpoints          ../job/config.py: Config (the number, the times, the tolerated failures)

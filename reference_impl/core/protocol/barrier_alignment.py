@@ -35,7 +35,7 @@ from typing import Any
 
 import msgspec
 
-from ..decisions.part import Part
+from ..decisions.alignment import AwaitedBarriers
 from ..vocabulary.errors import ProtocolViolated, expect
 from ..vocabulary.ids import CheckpointId
 
@@ -87,6 +87,8 @@ class Relation(StrEnum):
 
 Transition = tuple[type, type, Relation | None]
 """a key of `TABLE`"""
+OnTransition = Callable[[Transition], None]
+"""whom to tell of each transition that a task takes"""
 
 
 class BarrierCame(msgspec.Struct, frozen=True):
@@ -170,11 +172,13 @@ class SendCancelBarrier(msgspec.Struct, frozen=True):
 Action = BlockChannel | UnblockChannels | TakeSnapshot | SendCancelBarrier
 
 
-class Alignment(Part):
-    """The decisions around a barrier; `inputs` is the number of channels that have not ended."""
+class Alignment:
+    """The transitions; `inputs` is the number of channels that have not ended.  It has no state of its own: one
+    serves all tasks of a job."""
 
-    on_transition: Callable[[Transition], None] | None = None
-    """told of each transition that a task takes; no decision depends on it"""
+    def __init__(self, awaited: AwaitedBarriers, on_transition: OnTransition | None = None) -> None:
+        self._awaited = awaited
+        self._on_transition = on_transition
 
     def initial(self, blocking: bool, last: CheckpointId) -> State:
         return Flowing(last) if blocking else Counting(last)
@@ -186,24 +190,19 @@ class Alignment(Part):
         move = TABLE.get(transition)
         if move is None:
             raise ProtocolViolated(f"no transition for {state} at {signal}")
-        if self.on_transition is not None:
-            self.on_transition(transition)
+        if self._on_transition is not None:
+            self._on_transition(transition)
         return move(self, state, signal, inputs)
 
     def relation(self, state: State, checkpoint: CheckpointId) -> Relation:
         """The relation of a signal's checkpoint to the state."""
         if type(state) is Aligning and checkpoint == state.checkpoint:
             return Relation.current
-        if self.is_obsolete(state, checkpoint):
+        begun = state.checkpoint if isinstance(state, Aligning) else state.last
+        cancelled = state.cancelled if isinstance(state, Counting) else ()
+        if self._awaited.is_obsolete(checkpoint, begun, cancelled):
             return Relation.obsolete
         return Relation.aborted if checkpoint in state.aborted else Relation.new
-
-    def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
-        """The checkpoint was begun or cancelled here: late signals of it change nothing."""
-        if type(state) is Counting and checkpoint in state.cancelled:
-            return True
-        begun = state.checkpoint if isinstance(state, Aligning) else state.last
-        return checkpoint <= begun
 
     def skip(self, checkpoint: CheckpointId) -> list[Action]:
         """The task takes no part in an aborted checkpoint, and sends a cancel barrier downstream."""
@@ -293,7 +292,7 @@ class Alignment(Part):
     def end_aligned(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
         """The channel that ended may have been the last whose barrier was missing."""
         state = expect(state, Aligning)
-        if len(state.arrived) < inputs:
+        if not self._awaited.ended_channel_completes(state.arrived, inputs):
             return state, []
         rest = _after(state.aborted, state.checkpoint)
         return Flowing(state.checkpoint, rest), [TakeSnapshot(state.checkpoint), UnblockChannels(state.arrived)]
@@ -308,7 +307,7 @@ class Alignment(Part):
         after: State = msgspec.structs.replace(counting, pending=pending)
         actions: list[Action] = []
         for checkpoint, delivered in pending:
-            if len(delivered) == inputs:
+            if self._awaited.ended_channel_completes(delivered, inputs):
                 after = self._past(after, checkpoint)
                 actions.append(TakeSnapshot(checkpoint))
         return after, actions
@@ -397,7 +396,6 @@ TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list
 }
 """(state, signal, relation of the signal's checkpoint to the state) → move.
 
-A defect replaces `step`, or the decision `is_obsolete`, which `relation` asks.  It cannot override a
-move: the table holds the moves of this class.  The end of a channel has no relation.  The coordinator never triggers a
-task amid an alignment: a channel that the task waits for has not ended.
+The end of a channel has no relation.  The coordinator never triggers a task amid an alignment: a channel that the task
+waits for has not ended.
 """

@@ -56,6 +56,7 @@ from ..vocabulary.timeouts import RetryRequest
 from ..vocabulary.views import View
 from .barrier_alignment import (
     AbortCame,
+    Alignment,
     BarrierCame,
     BlockChannel,
     CancelCame,
@@ -229,6 +230,7 @@ class InputTask(Task):
     """narrower than a task's"""
 
     __slots__ = (
+        "_aligner",
         "_also_takes",
         "_event_time",
         "_in_flight_elements",
@@ -252,6 +254,7 @@ class InputTask(Task):
         config: Config,
         parts: Parts,
         work: Work,
+        aligner: Alignment,
         reading: StateReader,
         formats: SnapshotFormats,
         event_time: InputTime,
@@ -283,7 +286,8 @@ class InputTask(Task):
         """channels in which data may follow"""
         self._triggered: tuple[CheckpointId, ...] = ()
         """checkpoints that the coordinator triggered here, before the task had seen the ends of all senders"""
-        self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
+        self._aligner = aligner
+        self.alignment = aligner.initial(config.blocking, NO_CHECKPOINT)
         self._event_time = event_time
         self.times = event_time.times
 
@@ -344,7 +348,7 @@ class InputTask(Task):
     # -- barriers ------------------------------------------------------------------
 
     def skip_checkpoints(self, last: CheckpointId) -> None:
-        self.alignment = self.parts.alignment.initial(self.config.blocking, last)
+        self.alignment = self._aligner.initial(self.config.blocking, last)
 
     def on_trigger(self, message: Trigger) -> list[Effect]:
         """Every sender has finished; elements that they sent before may still be on their way."""
@@ -384,7 +388,7 @@ class InputTask(Task):
         """Carry out what the alignment says."""
         if type(self.life) is HasFinished:
             return []
-        self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._unfinished_channels))
+        self.alignment, actions = self._aligner.step(self.alignment, signal, len(self._unfinished_channels))
         effects: list[Effect] = []
         for action in actions:
             match action:

@@ -35,13 +35,6 @@ class Confuses(Triggering):
         raise KeyError("allowed")
 
 
-class Hinders(Alignment):
-    """An alignment that raises when an operator's machine is made."""
-
-    def initial(self, blocking: bool, last: CheckpointId) -> State:
-        raise KeyError("no state")
-
-
 def history_of(scenario: Scenario, parts: Parts) -> History:
     return Run(scenario, parts, False).history()
 
@@ -83,9 +76,14 @@ def test_an_assertion_of_the_engine_is_reported_alike(monkeypatch: pytest.Monkey
     assert difference(history) == "unexplained failure"
 
 
-def test_an_attempt_that_cannot_be_made_has_failed_without_a_fault() -> None:
+def test_an_attempt_that_cannot_be_made_has_failed_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its machine's making raises: the run goes on, and says so."""
-    history = history_of(SCENARIO, Parts(alignment=Hinders()))
+
+    def without(self: Alignment, blocking: bool, last: CheckpointId) -> State:
+        raise KeyError("no state")
+
+    monkeypatch.setattr(Alignment, "initial", without)
+    history = history_of(SCENARIO, Parts())
     first, *_ = journal(TaskFailed, history)
     assert (first.task, first.reason, first.fault) == ("op0-0", "the engine raised KeyError: 'no state'", None)
     tasks = [run.task for run in history.runs]

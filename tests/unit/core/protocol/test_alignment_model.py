@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from cutproof.reference_impl.core.decisions.alignment import AwaitedBarriers
 from cutproof.reference_impl.core.protocol.barrier_alignment import (
     AbortCame,
     Action,
@@ -36,7 +37,7 @@ class AlignmentModel(RuleBasedStateMachine):
 
     @initialize(inputs=st.integers(1, 4))
     def start(self, inputs: int) -> None:
-        self.alignment = Alignment()
+        self.alignment = Alignment(AwaitedBarriers())
         self.state = self.alignment.initial(self.blocking, CheckpointId(0))
         self.inputs = inputs
         self.latest = [0] * inputs

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from cutproof.reference_impl.core.decisions.alignment import AwaitedBarriers
 from cutproof.reference_impl.core.protocol.barrier_alignment import (
     TABLE,
     AbortCame,
@@ -279,11 +280,11 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
 @pytest.mark.parametrize("title", TRANSITIONS)
 def test_transition(title: str) -> None:
     state, signal, inputs, after, actions = TRANSITIONS[title]
-    assert Alignment().step(state, signal, inputs) == (after, actions)
+    assert Alignment(AwaitedBarriers()).step(state, signal, inputs) == (after, actions)
 
 
 def test_every_transition_of_the_table_is_written_again_here() -> None:
-    alignment = Alignment()
+    alignment = Alignment(AwaitedBarriers())
     seen = {
         (
             type(state),
@@ -315,9 +316,9 @@ def test_a_pair_that_is_not_listed_raises() -> None:
             return Relation.current
 
     with pytest.raises(ProtocolViolated, match="no transition for Flowing"):
-        Confused().step(F(0), BarrierCame(1, 0), TWO)
+        Confused(AwaitedBarriers()).step(F(0), BarrierCame(1, 0), TWO)
 
 
 def test_only_exactly_once_blocks() -> None:
-    assert Alignment().initial(True, CheckpointId(4)) == F(4)
-    assert Alignment().initial(False, CheckpointId(4)) == C(4)
+    assert Alignment(AwaitedBarriers()).initial(True, CheckpointId(4)) == F(4)
+    assert Alignment(AwaitedBarriers()).initial(False, CheckpointId(4)) == C(4)
