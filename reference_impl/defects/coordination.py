@@ -21,7 +21,6 @@ from ..core.decisions.failover import Failover
 from ..core.decisions.fencing import Fencing
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyCause, TimedOut
-from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.events import Claims, CompletedCheckpoint
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Ack, Cancel, ToTask
@@ -69,9 +68,9 @@ class EndsSuffice(Triggering):
 class NeverTimesOut(Triggering):
     """A16: the coordinator assumes that each trigger arrives; no checkpoint times out."""
 
-    def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
+    def timeout(self, timeout_us: int) -> int | None:
         self.reached = True
-        return []
+        return None
 
 
 class TimeoutsDoNotCount(Tolerance):
@@ -185,9 +184,9 @@ class KeepsCounting(Triggering):
         self.reached = self.reached or (super().allowed(now) and not is_allowed)
         return is_allowed
 
-    def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
+    def timeout(self, timeout_us: int) -> int | None:
         self._of_this_attempt += 1
-        return super().timeout(checkpoint, timeout_us)
+        return super().timeout(timeout_us)
 
     def completed(self, still_pending: int) -> None:
         """A checkpoint is complete."""

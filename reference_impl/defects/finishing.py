@@ -11,12 +11,10 @@ from ..core.decisions.checkpointing import CheckpointPlan, Situation, Triggering
 from ..core.decisions.finishing import Ending, Finishing
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import SnapshotNotWritten
-from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.ends import JobEnd
-from ..core.vocabulary.ids import CheckpointId, TaskId
+from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Control, Decline, Element, Finished, ToCoordinator, Trigger
 from ..core.vocabulary.stages import Working
-from ..core.vocabulary.timeouts import Timeout
 from .registry import Defect
 
 
@@ -48,9 +46,9 @@ class PartOfAnOperator(Finishing):
 class NotifiedOnce(Ending):
     """J07: a task may finish once it is notified of the final checkpoint, and the notification is sent only once."""
 
-    def reminders(self, timeout: Timeout, retry_us: int) -> list[Effect]:
+    def repeated_after(self, retry_us: int) -> int | None:
         self.reached = True
-        return []
+        return None
 
 
 class StopsAtTheEnd(Ending):
@@ -72,8 +70,8 @@ class DrainsNothing(Ending):
 class NoTimeOut(Triggering):
     """J08, J25: the engine has no timeout for checkpoints."""
 
-    def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
-        return []
+    def timeout(self, timeout_us: int) -> int | None:
+        return None
 
 
 class DeafToTheEnd(AwaitedBarriers):

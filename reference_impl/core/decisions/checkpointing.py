@@ -19,12 +19,11 @@ from ..vocabulary.causes import (
     RegionRestarts,
     Subsumed,
 )
-from ..vocabulary.effects import CopyFiles, Discard, Effect, SetTimer, StoreCopy, Sweep
+from ..vocabulary.effects import CopyFiles, Discard, Effect, StoreCopy, Sweep
 from ..vocabulary.events import Claims, CompletedCheckpoint, FilesCopied, files_of
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
 from ..vocabulary.stages import Stage, Working
-from ..vocabulary.timeouts import CheckpointTimeout
 from .part import Part
 from .snapshots.compatibility import refusal
 
@@ -80,9 +79,9 @@ class Triggering(Part):
         running = tuple(task for task, _, _ in graph.tasks() if task not in finished)
         return CheckpointPlan(tuple(graph.first_of(running)), running, tuple(finished))
 
-    def timeout(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
-        """What bounds the time of a checkpoint that is triggered now: the timeout after which it is aborted."""
-        return [SetTimer(CheckpointTimeout(checkpoint), timeout_us)]
+    def timeout(self, timeout_us: int) -> int | None:
+        """After how many µs a checkpoint that is triggered now is aborted (None: never)."""
+        return timeout_us
 
 
 class PendingView(Protocol):

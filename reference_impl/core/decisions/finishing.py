@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..job.topology import JobGraph
-from ..vocabulary.effects import Effect, SetTimer
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.ids import TaskId
 from ..vocabulary.messages import (
@@ -18,7 +17,6 @@ from ..vocabulary.messages import (
     ToCoordinator,
     Trigger,
 )
-from ..vocabulary.timeouts import Timeout
 from .part import Part
 
 ENDS: tuple[Element, ...] = (EndOfData(), EndOfPartition())
@@ -55,10 +53,10 @@ class Finishing(Part):
 class Ending(Part):
     """How a job comes to its end (FIN-3, FIN-4)."""
 
-    def reminders(self, timeout: Timeout, retry_us: int) -> list[Effect]:
-        """What follows an order to finish: it is sent again until the task has finished, since the last message must
-        not be lost."""
-        return [SetTimer(timeout, retry_us)]
+    def repeated_after(self, retry_us: int) -> int | None:
+        """After how many µs an order to finish is sent again (None: never).  It is repeated until the task has
+        finished, since the last message must not be lost."""
+        return retry_us
 
     def ends_input(self, ending: JobEnd) -> bool:
         """Whether a source's input ends before its last barrier: in a drain alone (FIN-4, FIN-5)."""

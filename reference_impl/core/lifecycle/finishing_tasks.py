@@ -12,7 +12,7 @@ from ..decisions.finishing import Ending
 from ..job.config import Config
 from ..protocol.attempts import Attempts
 from ..protocol.checkpoints import PendingCheckpoint, UnderWay
-from ..vocabulary.effects import Effect
+from ..vocabulary.effects import Effect, SetTimer
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Terminate
@@ -64,7 +64,7 @@ class FinishingTasks:
             return []
         some_before = bool(self._ends.ordered_to_finish)
         tasks = self._ends.order_to_finish(complete.ended, complete.checkpoint)
-        return [*self._orders(tasks), *(self._remind() if tasks and not some_before else ())]
+        return [*self._orders(tasks), *(self._remind(RetryTerminateTasks()) if tasks and not some_before else ())]
 
     def _orders(self, tasks: Sequence[TaskId]) -> list[Effect]:
         covered_by = self._ends.ordered_to_finish
@@ -74,10 +74,11 @@ class FinishingTasks:
         ordered = self._ends.ordered_to_finish
         if not ordered or not self._life.runs_at_least_in_part:
             return []
-        return [*self._orders(tuple(ordered)), *self._remind()]
+        return [*self._orders(tuple(ordered)), *self._remind(timeout)]
 
-    def _remind(self) -> list[Effect]:
-        return self._decision.reminders(RetryTerminateTasks(), self._retry_us)
+    def _remind(self, timeout: RetryTerminate | RetryTerminateTasks) -> list[Effect]:
+        after_us = self._decision.repeated_after(self._retry_us)
+        return [SetTimer(timeout, after_us)] if after_us is not None else []
 
     # -- all tasks, and with them the job ------------------------------------------------
 
@@ -91,7 +92,7 @@ class FinishingTasks:
         if not isinstance(stage, Terminating):
             return []
         orders = [self._order(task, stage.checkpoint) for task in stage.waiting]
-        return [*orders, *self._decision.reminders(timeout, self._retry_us)]
+        return [*orders, *self._remind(timeout)]
 
     def finished_with_all(self, task: TaskId) -> list[Effect]:
         """A task has finished since the job ends."""

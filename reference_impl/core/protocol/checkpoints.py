@@ -26,7 +26,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyCause, Subsumed
-from ..vocabulary.effects import Effect, Store
+from ..vocabulary.effects import Effect, SetTimer, Store
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import CompletedCheckpoint
@@ -35,6 +35,7 @@ from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
 from ..vocabulary.state import EnumeratorStates, LastStates, TaskState
 from ..vocabulary.status_changes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
+from ..vocabulary.timeouts import CheckpointTimeout
 from .attempts import Attempts
 
 
@@ -288,11 +289,11 @@ class Checkpoints:
         checkpoint, attempt = pending.checkpoint, pending.attempt
         pending.is_triggered = True
         pending.enumerators = self._enumerator_states()
-        effects = [
-            CheckpointTriggered(checkpoint, attempt, pending.savepoint),
-            *self._parts.triggering.timeout(checkpoint, self._config.checkpoint_timeout_us),
-            *self._trigger_tasks(pending),
-        ]
+        effects: list[Effect] = [CheckpointTriggered(checkpoint, attempt, pending.savepoint)]
+        timeout_us = self._parts.triggering.timeout(self._config.checkpoint_timeout_us)
+        if timeout_us is not None:
+            effects.append(SetTimer(CheckpointTimeout(checkpoint), timeout_us))
+        effects += self._trigger_tasks(pending)
         return effects if pending.expected else [*effects, *self._store_if_all_acknowledged(pending)]
 
     def _trigger_tasks(self, pending: PendingCheckpoint) -> list[Effect]:
