@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.tasks import CutStep, HeldOutput, Postponed, SourceCut, Startup
+from ..core.decisions.postponed import Postponed
+from ..core.decisions.tasks import CutStep, HeldOutput, SourceCut, Startup
 from ..core.vocabulary.effects import Effect, Open
 from ..core.vocabulary.messages import Record
 from .registry import Defect
@@ -14,9 +15,9 @@ class CutInTwoSteps(SourceCut):
     """A01: the source takes its position now, and sends the barrier when the mailbox gets there; records slip
     between."""
 
-    def steps(self) -> tuple[CutStep | Postponed, ...]:
+    def steps(self) -> tuple[CutStep | Postponed[CutStep], ...]:
         self.reached = True
-        return (CutStep.record_position, Postponed(CutStep.send_barrier))
+        return (CutStep.record_position, Postponed((CutStep.send_barrier,)))
 
 
 class SecondEmitter(HeldOutput):

@@ -9,7 +9,6 @@ import msgspec
 from ..core.decisions.commits import (
     Committing,
     GlobalCommitting,
-    Postponed,
     PreCommitting,
     Rejected,
     SealStep,
@@ -18,6 +17,7 @@ from ..core.decisions.commits import (
     Verdict,
 )
 from ..core.decisions.part import Part
+from ..core.decisions.postponed import Postponed
 from ..core.decisions.snapshots.naming import Naming
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.state import Sealed
@@ -30,7 +30,7 @@ Unfinished = Sequence[tuple[str, CheckpointId | None]]
 class NoFlush(PreCommitting):
     """I01: the sink acknowledges the checkpoint while the client still buffers rows."""
 
-    def steps(self) -> tuple[SealStep | Postponed, ...]:
+    def steps(self) -> tuple[SealStep | Postponed[SealStep], ...]:
         self.reached = True
         return (SealStep.seal, SealStep.begin)
 
@@ -107,7 +107,7 @@ class AbortsRestored(SinkRecovery):
 class SealsLater(PreCommitting):
     """I27: records are processed between the snapshot and the sealing of its transaction."""
 
-    def steps(self) -> tuple[SealStep | Postponed, ...]:
+    def steps(self) -> tuple[SealStep | Postponed[SealStep], ...]:
         self.reached = True
         return (SealStep.flush, Postponed((SealStep.flush, SealStep.seal, SealStep.begin)))
 

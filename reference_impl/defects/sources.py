@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..core.decisions.postponed import Postponed
 from ..core.decisions.snapshots.naming import Naming
-from ..core.decisions.tasks import CutStep, Postponed, SourceCut, StartPosition
+from ..core.decisions.tasks import CutStep, SourceCut, StartPosition
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, operator_of
 from ..core.vocabulary.state import TaskState
 from .registry import Defect
@@ -37,9 +38,9 @@ class TheLatestOnly(SourceCut):
 class PositionLast(SourceCut):
     """M14: the positions are read when the state is already being written; they may be ahead of it."""
 
-    def steps(self) -> tuple[CutStep | Postponed, ...]:
+    def steps(self) -> tuple[CutStep | Postponed[CutStep], ...]:
         self.reached = True
-        return (CutStep.send_barrier, Postponed(CutStep.record_position))
+        return (CutStep.send_barrier, Postponed((CutStep.record_position,)))
 
 
 class SavedBehind(StartPosition):

@@ -11,6 +11,7 @@ from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..vocabulary.state import Sealed
 from ..vocabulary.transactions import Commit, Denied, Done, Fence, Outcome
 from .part import Part
+from .postponed import Postponed
 
 
 class SealStep(Enum):
@@ -24,16 +25,10 @@ class SealStep(Enum):
     """open the next one"""
 
 
-class Postponed(msgspec.Struct, frozen=True):
-    """Steps that wait in the task's mailbox; the task goes on meanwhile."""
-
-    steps: tuple[SealStep, ...]
-
-
 class PreCommitting(Part):
     """How a sink seals its transaction at a barrier."""
 
-    def steps(self) -> tuple[SealStep | Postponed, ...]:
+    def steps(self) -> tuple[SealStep | Postponed[SealStep], ...]:
         """The steps in order, all at once and before the snapshot."""
         return (SealStep.flush, SealStep.seal, SealStep.begin)
 

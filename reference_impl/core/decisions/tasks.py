@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-import msgspec
-
 from ..job.split_log import SplitLog
 from ..vocabulary.effects import Effect
 from ..vocabulary.messages import Record
 from ..vocabulary.state import TaskState
 from .part import Part
+from .postponed import Postponed
 
 
 class Startup(Part):
@@ -31,16 +30,10 @@ class CutStep(Enum):
     send_barrier = "send-barrier"
 
 
-class Postponed(msgspec.Struct, frozen=True):
-    """A step that waits in the task's mailbox; the task goes on meanwhile."""
-
-    step: CutStep
-
-
 class SourceCut(Part):
     """How a source records its position and emits its barrier (ABS-1)."""
 
-    def steps(self) -> tuple[CutStep | Postponed, ...]:
+    def steps(self) -> tuple[CutStep | Postponed[CutStep], ...]:
         """The steps in order, both at once: no record slips in between."""
         return (CutStep.record_position, CutStep.send_barrier)
 

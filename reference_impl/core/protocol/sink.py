@@ -17,7 +17,8 @@ from typing import Protocol
 
 import msgspec
 
-from ..decisions.commits import Postponed, SealStep, Verdict, verdict_on
+from ..decisions.commits import SealStep, Verdict, verdict_on
+from ..decisions.postponed import Postponed
 from ..vocabulary.effects import Effect, Mail, SnapshotTaken, Transact
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered, Letter, Mailed
@@ -96,7 +97,7 @@ class Writing(msgspec.Struct, frozen=True):
 Phase = AwaitingFences | Recovering | Writing
 
 
-class PostponedSteps(Letter, frozen=True):
+class PostponedPreCommit(Letter, frozen=True):
     """Steps of a pre-commit that are still to be carried out."""
 
     steps: tuple[SealStep, ...]
@@ -215,7 +216,7 @@ class TransactionalSink:
         effects: list[Effect] = [SnapshotTaken(checkpoint)]
         for step in self.task.parts.pre_committing.steps():  # flush, seal, begin the next one
             if isinstance(step, Postponed):
-                effects.append(Mail(PostponedSteps(step.steps, checkpoint)))
+                effects.append(Mail(PostponedPreCommit(step.steps, checkpoint)))
             else:
                 effects.extend(self._carry_out(step, checkpoint))
         snapshot = self.task.current_snapshot()
@@ -228,7 +229,7 @@ class TransactionalSink:
         return self._seal(checkpoint) if step is SealStep.seal else self._begin_transaction()
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        postponed = expect(event.letter, PostponedSteps)
+        postponed = expect(event.letter, PostponedPreCommit)
         return [effect for step in postponed.steps for effect in self._carry_out(step, postponed.checkpoint)]
 
     def describe(self, state: TaskState) -> None:

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from ..decisions.parts import Parts
-from ..decisions.tasks import CutStep, Postponed
+from ..decisions.postponed import Postponed
+from ..decisions.tasks import CutStep
 from ..job.config import Config
 from ..job.split_log import COPY_BITS, OFFSET_BITS, SplitLog
 from ..job.task_spec import TaskSpec
@@ -84,10 +85,10 @@ class SourceTime(Protocol):
     def restore(self, state: TaskState) -> None: ...
 
 
-class PostponedStep(Letter, frozen=True):
-    """A step of a cut that is still to be carried out."""
+class PostponedCut(Letter, frozen=True):
+    """Steps of a cut that are still to be carried out."""
 
-    step: CutStep
+    steps: tuple[CutStep, ...]
     checkpoint: CheckpointId
 
 
@@ -310,7 +311,7 @@ class SourceTask(Task):
         effects: list[Effect] = []
         for step in self.parts.source_cut.steps():
             if isinstance(step, Postponed):
-                effects.append(Mail(PostponedStep(step.step, checkpoint)))
+                effects.append(Mail(PostponedCut(step.steps, checkpoint)))
             else:
                 effects.extend(self._carry_out(step, checkpoint))
         return effects
@@ -319,8 +320,8 @@ class SourceTask(Task):
         return self.take_snapshot(checkpoint) if step is CutStep.record_position else self.barrier(checkpoint)
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        postponed = expect(event.letter, PostponedStep)
-        return self._carry_out(postponed.step, postponed.checkpoint)
+        postponed = expect(event.letter, PostponedCut)
+        return [effect for step in postponed.steps for effect in self._carry_out(step, postponed.checkpoint)]
 
     def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
         state = self.unkeyed_state()

@@ -10,8 +10,9 @@ import pytest
 from cutproof.reference_impl.core import decisions
 from cutproof.reference_impl.core.decisions.part import Part
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.decisions.postponed import Postponed
 from cutproof.reference_impl.core.decisions.snapshots.naming import Naming
-from cutproof.reference_impl.core.decisions.tasks import Copying, CutStep, Postponed, SourceCut
+from cutproof.reference_impl.core.decisions.tasks import Copying, CutStep, SourceCut
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated, require
@@ -23,7 +24,7 @@ from unit.core.machines import barrier, deliver, row, sent, source, take, transa
 class Silent(SourceCut):
     """A wrong variant: no barrier follows the snapshot."""
 
-    def steps(self) -> tuple[CutStep | Postponed, ...]:
+    def steps(self) -> tuple[CutStep | Postponed[CutStep], ...]:
         self.reached = True
         return (CutStep.record_position,)
 
