@@ -40,16 +40,29 @@ CORE_MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 """Folder of the core: the other folders whose files its own may import, types included.  Decisions know no machine."""
 NAMES = ("reference_impl/", ENGINE_MAY_BE_IMPORTED_IN)
-NAMES_ARE_PARSED_IN = ("reference_impl/core/vocabulary/ids.py",)
-OTHER_NAMES = ("reference_impl/defects/sinks.py", "reference_impl/processes/disk/files.py")
-"""They take apart the name of a transaction, and of a snapshot's file."""
+SEPARATORS = "->/#|@"
+"""What joins the parts of a name; `>` is that of a channel, `#` of a pooled transaction, `|` of a prepared one."""
+NAMES_ARE_PARSED_IN: dict[str, str] = {
+    "reference_impl/core/vocabulary/ids.py": "->",
+    "reference_impl/core/vocabulary/transactions.py": "/#",
+    "reference_impl/driver/durable/spills.py": "/",
+    "reference_impl/processes/disk/durable.py": "@",
+    "reference_impl/processes/disk/files.py": "-/",
+    "reference_impl/processes/stores/database_sessions.py": "|",
+    "reference_impl/defects/sinks.py": "-",
+    "reference_impl/defects/snapshots/claims.py": "/",
+    "reference_impl/defects/snapshots/incremental.py": "/",
+    "harness/reference_engine/snapshots/changes.py": "/",
+}
+"""File: the separators at which it takes names apart."""
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
-    {"asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"}
-    | {"shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "uuid"}
+    {"asyncio", "concurrent", "datetime", "importlib", "io", "logging", "multiprocessing", "os", "pathlib", "pkgutil"}
+    | {"random", "runpy", "secrets", "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading"}
+    | {"time", "uuid"}
 )
-"""Modules through which a clock, a die, a disk or another thread gets in."""
-UNSTABLE_CALLS = frozenset({"hash", "id", "open", "print", "input", "eval", "exec"})
+"""Modules through which a clock, a die, a disk or another thread gets in, or a module that no rule sees."""
+UNSTABLE_CALLS = frozenset({"hash", "id", "open", "print", "input", "eval", "exec", "__import__"})
 ORDER_BLIND = frozenset({"sorted", "set", "frozenset", "any", "all", "sum", "min", "max", "len"})
 """Callables whose result does not depend on the order in which they are fed."""
 LONGEST_FILE = 600
@@ -156,19 +169,33 @@ def only_the_search_imports_hypothesis(path: str, source: str) -> list[str]:
     return [f"{path}:{line} imports {name}" for line, name in imported(path, source) if _within(name, "hypothesis")]
 
 
-def names_of_tasks_and_channels_are_parsed_in_one_file(path: str, source: str) -> list[str]:
+def _separator(call: ast.Call, constants: Mapping[str, object]) -> object:
+    """At what a call of `split` or the like takes a text apart; None if the file does not say it."""
+    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "sep")]
+    if given and isinstance(given[0], ast.Name):
+        return constants.get(given[0].id)
+    return given[0].value if given and isinstance(given[0], ast.Constant) else None
+
+
+def names_are_parsed_in_few_files(path: str, source: str) -> list[str]:
     """Whoever has the job's graph asks it for the operator of a task, or for the ends of a channel."""
-    if not path.startswith(NAMES) or path in (*NAMES_ARE_PARSED_IN, *OTHER_NAMES):
+    if not path.startswith(NAMES):
         return []
+    tree = ast.parse(source)
+    constants = {
+        ast.unparse(target): node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+    }
+    refused = set(SEPARATORS) - set(NAMES_ARE_PARSED_IN.get(path, ""))
     return [
         f"{path}:{node.lineno} takes a name apart"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("partition", "rpartition", "split", "rsplit")
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and node.args[0].value in ("-", ">")
+        and _separator(node, constants) in refused
     ]
 
 
@@ -291,7 +318,7 @@ RULES: tuple[Rule, ...] = (
     folders_of_the_core_import_only_what_they_may,
     only_the_spark_room_imports_pyspark,
     only_the_search_imports_hypothesis,
-    names_of_tasks_and_channels_are_parsed_in_one_file,
+    names_are_parsed_in_few_files,
     pure_code_imports_nothing_worldly,
     pure_code_calls_nothing_unstable,
     pure_code_iterates_no_set,

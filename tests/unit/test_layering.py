@@ -87,12 +87,40 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "from ..spark import session"),
     (layering.only_the_search_imports_hypothesis, "harness/subject/run.py", "from hypothesis import strategies"),
     (layering.only_the_search_imports_hypothesis, "properties/invariants/order.py", "import hypothesis"),
+    *(
+        (layering.names_are_parsed_in_few_files, "reference_impl/core/job/topology.py", source)
+        for source in (
+            'operator = task.rpartition("-")[0]',
+            'sender, _, receiver = channel.partition(">")',
+            'job, *_ = handle.split("/")',
+            'job = handle.split(sep="/", maxsplit=1)[0]',
+            'identity = transaction.partition("#")[0]',
+            'EPOCH = "#"\nidentity = transaction.partition(EPOCH)[0]',
+            'run, *_ = prepared.rsplit("|", 3)',
+            'task = name.rpartition("@")[0]',
+        )
+    ),
     (
-        layering.names_of_tasks_and_channels_are_parsed_in_one_file,
-        "reference_impl/core/job/topology.py",
-        'operator = task.rpartition("-")[0]',
+        layering.names_are_parsed_in_few_files,
+        "reference_impl/core/vocabulary/ids.py",
+        'job, *_ = handle.split("/")',
     ),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/protocol/task.py", "import time"),
+    (
+        layering.pure_code_imports_nothing_worldly,
+        "reference_impl/core/protocol/task.py",
+        'import importlib\nclosing = importlib.import_module("cutproof.reference_impl.core.lifecycle.closing")',
+    ),
+    (
+        layering.pure_code_imports_nothing_worldly,
+        "reference_impl/core/decisions/commits.py",
+        "def f(name):\n    from importlib import import_module\n    return import_module(name)",
+    ),
+    (
+        layering.pure_code_calls_nothing_unstable,
+        "reference_impl/core/decisions/commits.py",
+        'sink = __import__("cutproof.reference_impl.core.protocol.sink")',
+    ),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/protocol/task.py", "from os import path"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/decisions.py", "import random"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/simulated/world.py", "import random"),
@@ -120,6 +148,15 @@ def test_a_planted_offence_is_found(rule: Rule, path: str, source: str) -> None:
 
 def test_every_rule_has_a_planted_offence() -> None:
     assert {rule for rule, _, _ in OFFENCES} == set(RULES)
+
+
+@pytest.mark.parametrize("path", layering.NAMES_ARE_PARSED_IN)
+def test_who_may_take_names_apart_does(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for separator in layering.NAMES_ARE_PARSED_IN[path]:
+        fewer = layering.NAMES_ARE_PARSED_IN[path].replace(separator, "")
+        monkeypatch.setitem(layering.NAMES_ARE_PARSED_IN, path, fewer)
+        assert layering.names_are_parsed_in_few_files(path, (ROOT / path).read_text(encoding="utf-8")), separator
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize(
