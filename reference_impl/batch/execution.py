@@ -22,11 +22,10 @@ import msgspec
 from ..core.job.split_log import COPY_BITS, OFFSET_BITS, SplitLog
 from ..core.job.topology import JobGraph, OperatorSpec, key_group, owner
 from ..core.operators.operators import Operator
-from ..core.operators.watermarks import END_OF_TIME
 from ..core.vocabulary.errors import EngineError, Refused
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Record
-from ..core.vocabulary.state import TaskState
+from ..core.vocabulary.state import END_OF_TIME, TaskState
 from ..core.vocabulary.transactions import Row
 
 RESTARTS = 3

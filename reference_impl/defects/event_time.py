@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.decisions.event_time import Firing, Watermarks
-from ..core.operators.timers import Timer
-from ..core.vocabulary.state import BEGINNING
+from ..core.vocabulary.state import BEGINNING, Timer
 from .registry import Defect
 
 

@@ -7,13 +7,13 @@ from functools import partial
 
 from ..core.backends.keyed_state import KeyedState
 from ..core.extensions.operator_work import OperatorWork
-from ..core.operators.operator_state import Item, Place
+from ..core.job.key_groups import Place
 from ..core.operators.operators import Operator
-from ..core.operators.timers import Timer, Timers
+from ..core.operators.timers import Timers
 from ..core.protocol.input_task import InputTask
 from ..core.protocol.task import Task
 from ..core.vocabulary.messages import Record
-from ..core.vocabulary.state import TaskState
+from ..core.vocabulary.state import Item, TaskState, Timer
 from .ports import Faults
 from .runner import TaskRunner
 

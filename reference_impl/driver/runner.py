@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Protocol
 
 from .. import observed as o
 from ..core.job.split_log import place_of
-from ..core.operators.watermarks import END_OF_TIME
 from ..core.protocol.source import SourceTask
 from ..core.protocol.task import NO_CHECKPOINT, Task
 from ..core.vocabulary import effects as e
@@ -32,6 +31,7 @@ from ..core.vocabulary.events import (
 )
 from ..core.vocabulary.formats import text
 from ..core.vocabulary.messages import Ack, Barrier, Element, EndOfData, EndOfPartition, Record, Running
+from ..core.vocabulary.state import END_OF_TIME
 from ..trace import TaskLog
 from .asking import ask
 from .durable.input_log import InputLog

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..operators.timers import Timer
-from ..operators.watermarks import END_OF_TIME
+from ..vocabulary.state import END_OF_TIME, Timer
 from .part import Part
 
 

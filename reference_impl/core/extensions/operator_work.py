@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from ..job.key_groups import Place
 from ..job.task_spec import TaskSpec
-from ..operators.operator_state import Place
 from ..operators.operators import Operator
-from ..operators.timers import Timer
-from ..operators.watermarks import END_OF_TIME
 from ..protocol.input_task import Handler, InputTask, WorkFailed
 from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
@@ -18,7 +16,7 @@ from ..vocabulary.errors import Refused, expect
 from ..vocabulary.events import Letter, Mailed, Ticked
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
+from ..vocabulary.state import END_OF_TIME, TaskState, Timer
 from ..vocabulary.views import View
 
 

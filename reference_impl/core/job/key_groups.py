@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 
+import msgspec
+
 
 def key_group(key: int | None, groups: int) -> int:
     """The key group of a key: CRC-32 of its decimal text, so that it is the same in
@@ -14,3 +16,15 @@ def key_group(key: int | None, groups: int) -> int:
 def owner(group: int, groups: int, parallelism: int) -> int:
     """The subtask that owns a key group: contiguous ranges, as Flink assigns them."""
     return group * parallelism // groups
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Which subtask an operator is, of how many."""
+
+    subtask: int = 0
+    parallelism: int = 1
+    key_groups: int = 16
+
+    def owns(self, key: int | None) -> bool:
+        """Whether rows of a key come to it by hash."""
+        return owner(key_group(key, self.key_groups), self.key_groups, self.parallelism) == self.subtask

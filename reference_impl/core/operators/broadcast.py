@@ -15,8 +15,8 @@ from collections.abc import Iterable
 import msgspec
 
 from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
-from .operator_state import Item, texts
+from ..vocabulary.state import Item, TaskState
+from .operator_state import texts
 from .operators import Operator
 
 RULES = "rules"

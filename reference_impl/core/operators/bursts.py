@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from ..backends.layouts import BURSTS
 from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
+from ..vocabulary.state import TaskState, Timer
 from .operators import Operator
-from .timers import Timer, Timers
+from .timers import Timers
 from .windows import PANE
 
 _COPY_MASK = (1 << 8) - 1

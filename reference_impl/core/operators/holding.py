@@ -8,8 +8,8 @@ import msgspec
 
 from ..backends.layouts import UNLISTED
 from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
-from .operator_state import Item, texts
+from ..vocabulary.state import Item, TaskState
+from .operator_state import texts
 from .operators import Count, Operator
 
 ROWS = "rows"

@@ -13,22 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ..job.key_groups import key_group, owner
-
-Item = tuple[str, str]
-"""(name, JSON text)"""
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Which subtask an operator is, of how many."""
-
-    subtask: int = 0
-    parallelism: int = 1
-    key_groups: int = 16
-
-    def owns(self, key: int | None) -> bool:
-        """Whether rows of a key come to it by hash."""
-        return owner(key_group(key, self.key_groups), self.key_groups, self.parallelism) == self.subtask
+from ..vocabulary.state import Item
 
 
 def texts(name: str, items: Iterable[Sequence[object]]) -> list[Item]:

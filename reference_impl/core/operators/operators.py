@@ -13,11 +13,11 @@ from ..backends.heap import HeapState
 from ..backends.keyed_state import KeyedState
 from ..backends.layouts import PAIR, ROWS, SEEN, SINGLE, UNLISTED, Layout
 from ..decisions.tasks import Copying
+from ..job.key_groups import Place
 from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
+from ..vocabulary.state import Item, TaskState, Timer
 from ..vocabulary.upgrades import HUNDREDTHS, TOTAL
-from .operator_state import Item, Place
-from .timers import Timer, Timers
+from .timers import Timers
 
 _COPYING = Copying()
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
-Timer = tuple[int, int | None, int]
-"""(time, key, start of the window): due when the watermark, or the clock, has reached the time"""
+from ..vocabulary.state import Timer
 
 
 class Timers:

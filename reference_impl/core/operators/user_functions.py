@@ -18,9 +18,11 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from ..backends.layouts import DECLARED, ORIGIN
+from ..job.key_groups import Place as Place
 from ..vocabulary.errors import Refused
 from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
+from ..vocabulary.state import END_OF_TIME, TaskState, Timer
+from ..vocabulary.state import Item as Item
 from ..vocabulary.views import OWN
 from .declared_state import Declared as Declared
 from .declared_state import items_of as items_of
@@ -28,11 +30,8 @@ from .declared_state import list_of as list_of
 from .declared_state import map_of as map_of
 from .declared_state import union_of as union_of
 from .declared_state import value_of as value_of
-from .operator_state import Item as Item
-from .operator_state import Place as Place
 from .operators import Operator
-from .timers import Timer, Timers
-from .watermarks import END_OF_TIME
+from .timers import Timers
 from .windows import PANE
 
 Out = tuple[int | None, int, int]

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..vocabulary.state import BEGINNING
-
-END_OF_TIME = 1 << 62
-"""The watermark at which every window has ended and every timer is due."""
+from ..vocabulary.state import BEGINNING, END_OF_TIME
 
 
 class InputTimes:

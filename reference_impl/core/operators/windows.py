@@ -16,9 +16,9 @@ from collections.abc import Iterable
 
 from ..backends.layouts import PANES
 from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
+from ..vocabulary.state import TaskState, Timer
 from .operators import Operator
-from .timers import Timer, Timers
+from .timers import Timers
 
 PANE = 1 << 60
 """the bit of an origin that stands for a pane, not for one record"""

@@ -14,10 +14,8 @@ from typing import Any
 
 import msgspec
 
-from .state import TaskState
+from .state import TaskState, Timer
 from .views import OWN, Entry, Held
-
-Timer = tuple[int, int | None, int]
 
 BY_NUMBER = ("positions", "maxima", "queued", "unsent", "replays", "spilled")
 """the fields that are maps by split or channel"""

@@ -17,6 +17,14 @@ from .views import NOTHING, Entry, View
 BEGINNING = -(1 << 62)
 """The watermark before the first was received."""
 
+END_OF_TIME = 1 << 62
+"""The watermark at which every window has ended and every timer is due."""
+
+Timer = tuple[int, int | None, int]
+"""(time, key, start of the window): due when the watermark, or the clock, has reached the time"""
+
+Item = tuple[str, str]
+"""(name, JSON text), of a list, a union or broadcast state"""
 
 Passing = tuple[int | None, ...]
 """An element in flight: a record (key, value, tag, tag2, origin, event time), a watermark (time,), or an idle
@@ -76,18 +84,18 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown
     times: list[int] = []
     idle: list[int] = []
     maxima: dict[int, int] = {}
-    timers: list[tuple[int, int | None, int]] = []
-    alarms: list[tuple[int, int | None, int]] = []
+    timers: list[Timer] = []
+    alarms: list[Timer] = []
     """timers in processing time: (time in µs, key, start)"""
     panes: list[tuple[int, int]] = []
     """(end, origin) of each window in `entries`, in their order"""
     held: list[tuple[int | None, str, str]] = []
     """(key, name, JSON) of the state of a user function; `declared` has the kind and type of each name"""
     declared: dict[str, str] = {}
-    listed: list[tuple[str, str]] = []
-    shared: list[tuple[str, str]] = []
+    listed: list[Item] = []
+    shared: list[Item] = []
     """(name, JSON) of the items of lists (`listed`) and of unions, which belong to no key"""
-    broadcast: list[tuple[str, str]] = []
+    broadcast: list[Item] = []
     """(name, JSON) of the items of broadcast state; each subtask has all of them"""
     queued: dict[int, list[Passing]] = {}
     unsent: dict[int, list[Passing]] = {}

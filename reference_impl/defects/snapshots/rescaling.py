@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...core.decisions.snapshots.redistribution import AnyItem, Redistribution, Share, States
-from ...core.operators.operator_state import Item as Held
 from ...core.vocabulary.messages import Piece
+from ...core.vocabulary.state import Item as Held
 from ...core.vocabulary.state import Passing, Sealed
 from ..registry import Defect
 

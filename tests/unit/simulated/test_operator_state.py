@@ -21,8 +21,9 @@ from cutproof.properties.reconstruct.buffered_rows import waiting
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.decisions.snapshots.redistribution import Redistribution, Share
 from cutproof.reference_impl.core.extensions.rescaling import rescale
-from cutproof.reference_impl.core.operators.operator_state import Item, Place
+from cutproof.reference_impl.core.job.key_groups import Place
 from cutproof.reference_impl.core.operators.operators import Operator
+from cutproof.reference_impl.core.vocabulary.state import Item
 from cutproof.reference_impl.driver.injected_exceptions import Raising
 from unit.simulated.worlds import all_there, job, journal, rows_of_counts, run
 

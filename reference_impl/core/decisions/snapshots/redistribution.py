@@ -7,11 +7,10 @@ from typing import TypeVar
 
 import msgspec
 
-from ...job.key_groups import owner
-from ...operators.operator_state import Item as Held
-from ...operators.operator_state import Place
+from ...job.key_groups import Place, owner
 from ...vocabulary.ids import subtask_of
 from ...vocabulary.messages import Piece
+from ...vocabulary.state import Item as Held
 from ...vocabulary.state import Passing, Sealed, TaskState
 from ..part import Part
 

@@ -22,11 +22,9 @@ import msgspec
 
 from ...decisions.snapshots.redistribution import Redistribution, Share, States
 from ...job.topology import key_group
-from ...operators.operator_state import Item
-from ...operators.timers import Timer
 from ...vocabulary.ids import Handle
 from ...vocabulary.messages import Element, Piece
-from ...vocabulary.state import BEGINNING, Passing, Ref, TaskState, as_kept, read_back
+from ...vocabulary.state import BEGINNING, Item, Passing, Ref, TaskState, Timer, as_kept, read_back
 from ...vocabulary.views import Entry
 from ..in_flight_data.in_flight import with_rows
 from ..in_flight_data.persistent import referred_to

@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.split_log import SplitLog
 from cutproof.reference_impl.core.job.topology import EventTime
 from cutproof.reference_impl.core.operators.operators import FlatMap
-from cutproof.reference_impl.core.operators.watermarks import END_OF_TIME, SplitTimes
+from cutproof.reference_impl.core.operators.watermarks import SplitTimes
 from cutproof.reference_impl.core.operators.windows import Tumbling
 from cutproof.reference_impl.core.protocol.source import SourceTask
 from cutproof.reference_impl.core.protocol.task import Task
@@ -19,7 +19,7 @@ from cutproof.reference_impl.core.vocabulary.effects import Advanced, Effect, Se
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import Poll, TimerFired
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Element, EndOfData, Idle, Record, Watermark
-from cutproof.reference_impl.core.vocabulary.state import BEGINNING, TaskState
+from cutproof.reference_impl.core.vocabulary.state import BEGINNING, END_OF_TIME, TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import IdleTimeout
 from unit.core.machines import deliver, deploy, operator, output, spec, take, trigger, up, work
 

@@ -14,18 +14,19 @@ from cutproof.reference_impl.core.decisions.snapshots.redistribution import Redi
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.rescaling.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.key_groups import Place
 from cutproof.reference_impl.core.job.routing import Output
 from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.holding import Batch, Tally
-from cutproof.reference_impl.core.operators.operator_state import Item, Place, texts
+from cutproof.reference_impl.core.operators.operator_state import texts
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Restored, Send
 from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint, SnapshotLoaded
 from cutproof.reference_impl.core.vocabulary.formats import decode, encode
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Deploy, EndOfData, Piece, Record
-from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.state import Item, TaskState
 from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
 from unit.core.machines import ATTEMPT, deliver, only, operator, row, take, up, work
 

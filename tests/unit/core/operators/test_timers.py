@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.operators.timers import Timer, Timers
+from cutproof.reference_impl.core.operators.timers import Timers
+from cutproof.reference_impl.core.vocabulary.state import Timer
 
 TIMER = st.tuples(st.integers(0, 5), st.none() | st.integers(0, 1), st.integers(0, 1))
 STEPS = st.lists(st.tuples(st.sampled_from(["set", "drop"]), TIMER), max_size=30)
