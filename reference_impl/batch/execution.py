@@ -19,10 +19,12 @@ from itertools import groupby
 
 import msgspec
 
+from ..core.backends.heap import HeapState
+from ..core.decisions.tasks import Copying
 from ..core.job.split_log import COPY_BITS, OFFSET_BITS, SplitLog
 from ..core.job.topology import JobGraph, OperatorSpec, key_group, owner
 from ..core.operators.operators import Operator
-from ..core.vocabulary.errors import EngineError, Refused
+from ..core.vocabulary.errors import EngineError, Refused, expect
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Record
 from ..core.vocabulary.state import END_OF_TIME, TaskState
@@ -191,10 +193,12 @@ class Batch:
             self.drop_state(operator)
 
     def operator_of(self, spec: OperatorSpec) -> Operator:
-        """An operator without state: each attempt begins with one."""
+        """An operator whose state is empty, on the heap: each attempt begins with one."""
         if spec.build is None:
             raise Refused(f"{spec.name} is no operator")
-        return spec.build()
+        operator = expect(spec.build(), Operator)
+        operator.state = HeapState(operator.layout, Copying())
+        return operator
 
     def sort_by_key(self, fed: list[Fed]) -> list[Fed]:
         """By key, NULL first; records of one key stay in the order of inputs, senders and sending."""

@@ -43,7 +43,7 @@ class Raising(Operator):
 
     @state.setter
     def state(self, state: KeyedState) -> None:
-        """Ignored: an operator begins with an empty state, and the inner operator keeps its own."""
+        """Ignored: the inner operator keeps its own."""
 
     @property
     def timers(self) -> Timers:

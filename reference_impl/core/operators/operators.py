@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from ..backends.heap import HeapState
 from ..backends.keyed_state import KeyedState
 from ..backends.layouts import PAIR, ROWS, SEEN, SINGLE, UNLISTED, Layout
-from ..decisions.tasks import Copying
 from ..job.key_groups import Place
 from ..vocabulary.messages import Record
 from ..vocabulary.state import Item, TaskState, Timer
 from ..vocabulary.upgrades import HUNDREDTHS, TOTAL
 from .timers import Timers
-
-_COPYING = Copying()
 
 IN_HUNDREDTHS = 100
 
@@ -27,8 +23,11 @@ IN_HUNDREDTHS = 100
 class Operator:
     """Base: stateless until a subclass says otherwise.
 
-    `state` is its working state by key, laid out as `layout` says.  The task opens it; until then it is on the heap.
+    It is made without `state`: whoever made it gives it the empty one that it begins with.
     """
+
+    state: KeyedState
+    """its working state by key, laid out as `layout` says"""
 
     keyed = False
     layout: ClassVar[Layout] = UNLISTED
@@ -42,7 +41,6 @@ class Operator:
     """each row of a key replaces the one before it: a batch emits only the last one (FIN-6)"""
 
     def __init__(self) -> None:
-        self.state: KeyedState = HeapState(self.layout, _COPYING)
         self.timers = Timers()
         self.alarms = Timers()
         """timers in processing time"""

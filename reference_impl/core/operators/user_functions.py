@@ -184,7 +184,6 @@ class UserOperator(Operator):
         self.time = state.watermark
         self.timers = Timers(state.timers)
         self.alarms = Timers(state.alarms)
-        self.state.restore(state)
         self._items: dict[str, list[str]] = {}
         """by name, the items that belong to no key"""
 
@@ -337,6 +336,7 @@ class UserOperator(Operator):
     def resume(self, state: TaskState) -> None:
         """Take over a snapshot; raises Refused for state that the function declares differently, or not at all."""
         self._begin(self._made(), state)
+        self.state.restore(state)
         self._check(state.declared)
         for name, text in (*state.listed, *state.shared):
             self._items.setdefault(name, []).append(text)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from cutproof.reference_impl.core.backends.heap import HeapState
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.sinks.direct_sink import Identity
 from cutproof.reference_impl.core.job.config import Config
@@ -44,6 +46,7 @@ from cutproof.reference_impl.core.vocabulary.views import Entry
 
 T = TypeVar("T")
 AnyTask = TypeVar("AnyTask", bound=Task)
+AnyOperator = TypeVar("AnyOperator", bound=Operator)
 
 ATTEMPT = AttemptId(3)
 RETRY_US = Config().retry_us
@@ -55,6 +58,12 @@ def row(key: int | None, value: int | None, tag: int = 0, origin: int = 0, tag2:
 
 def spec(task: str, *, gates: tuple[int, ...] = (), outputs: tuple[Output, ...] = ()) -> TaskSpec:
     return TaskSpec(task=TaskId(task), job=1, attempt=ATTEMPT, gates=gates, outputs=outputs)
+
+
+def opened(operator: AnyOperator) -> AnyOperator:
+    """The operator with an empty state, on the heap."""
+    operator.state = HeapState(operator.layout, Copying())
+    return operator
 
 
 def entries_of(operator: Operator) -> list[Entry]:

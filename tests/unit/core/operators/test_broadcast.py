@@ -27,7 +27,7 @@ from cutproof.reference_impl.core.vocabulary.formats import decode, encode
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Piece, Record
 from cutproof.reference_impl.core.vocabulary.state import TaskState
-from unit.core.machines import ATTEMPT, entries_of, row, take, up
+from unit.core.machines import ATTEMPT, entries_of, opened, row, take, up
 
 DATA, RULE = 0, 1
 values = st.one_of(st.none(), st.integers(-9, 9))
@@ -35,7 +35,7 @@ values = st.one_of(st.none(), st.integers(-9, 9))
 
 def ruled(*rules: tuple[int | None, int | None, int]) -> Rules:
     """One that has taken these rules: (key, value, tag)."""
-    operator = Rules()
+    operator = opened(Rules())
     for key, value, tag in rules:
         assert list(operator.apply(row(key, value, tag), RULE)) == []
     return operator
@@ -86,10 +86,10 @@ def test_a_copy_goes_on_where_the_other_stood() -> None:
 def test_a_model_moves_by_a_quarter_of_the_distance_though_it_was_restored_in_between(
     records: list[tuple[int, int | None]], at: int
 ) -> None:
-    model, levels, out = Model(), Counter[int](), []
+    model, levels, out = opened(Model()), Counter[int](), []
     for number, (key, value) in enumerate(records):
         if number == at:
-            entries, model = entries_of(model), Model()
+            entries, model = entries_of(model), opened(Model())
             model.resume(TaskState(entries=entries))
         out += seen(list(model.apply(row(key, value, number), 0)))
         if value is not None:
@@ -102,7 +102,7 @@ def test_a_model_moves_by_a_quarter_of_the_distance_though_it_was_restored_in_be
 
 
 def test_a_model_never_forgets_that_records_came_in_another_order() -> None:
-    forth, back = Model(), Model()
+    forth, back = opened(Model()), opened(Model())
     for number in range(3):
         list(forth.apply(row(0, number * 8, number), 0))
         list(back.apply(row(0, 16 - number * 8, number), 0))

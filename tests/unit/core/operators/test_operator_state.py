@@ -28,7 +28,7 @@ from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, Ta
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Deploy, EndOfData, Piece, Record
 from cutproof.reference_impl.core.vocabulary.state import Item, TaskState
 from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
-from unit.core.machines import ATTEMPT, deliver, only, operator, row, take, up, work
+from unit.core.machines import ATTEMPT, deliver, only, opened, operator, row, take, up, work
 
 WIDTHS = [(2, 3), (3, 2), (7, 2), (2, 7), (1, 4)]
 ONE = CheckpointId(1)
@@ -118,7 +118,7 @@ def test_a_tally_counts_and_keeps_the_counts_of_its_own_keys() -> None:
 
 def tallied(place: Place, keys: range | tuple[()], union: list[Item] | None = None) -> Tally:
     """One that has taken a record of each of its keys, or gone on from a union."""
-    tally = Tally()
+    tally = opened(Tally())
     tally.place = place
     tally.resume(TaskState(shared=[item for item in union or () if tally.keeps(item)]))
     for key in keys:

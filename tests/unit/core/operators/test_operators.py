@@ -22,7 +22,7 @@ from cutproof.reference_impl.core.operators.operators import (
 )
 from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.core.vocabulary.state import TaskState
-from unit.core.machines import entries_of, row
+from unit.core.machines import entries_of, opened, row
 
 Rows = list[tuple[int | None, int | None, int, int]]
 keys = st.one_of(st.none(), st.integers(-2, 2))
@@ -63,7 +63,7 @@ def test_flat_map_numbers_its_copies_and_others_keep_the_origin() -> None:
     record = row(1, 2, tag=3, origin=512, tag2=4)
     assert list(FlatMap(lambda value: (5, 6)).apply(record, 0)) == [row(1, 5, 3, 512, 4), row(1, 6, 3, 513, 4)]
     assert list(Map(lambda key, value: (key, value)).apply(record, 0)) == [record]
-    for operator in (Count(True), Sum(), Greater(), Dedup(True), Join()):
+    for operator in map(opened, (Count(True), Sum(), Greater(), Dedup(True), Join())):
         operator.apply(row(1, 0, tag=9), 1)
         assert [one.origin for one in operator.apply(record, 0)] in ([512], [])
 
@@ -79,8 +79,8 @@ def test_union(rows: list[Record]) -> None:
 @given(records)
 def test_count(rows: list[Record]) -> None:
     counts = [len(before(rows, number)) for number in range(len(rows))]
-    assert out(Count(tagged=False), rows) == [(r.key, n, 0, 0) for r, n in zip(rows, counts, strict=True)]
-    assert out(Count(tagged=True), rows) == [(r.key, n, r.tag, 0) for r, n in zip(rows, counts, strict=True)]
+    assert out(opened(Count(tagged=False)), rows) == [(r.key, n, 0, 0) for r, n in zip(rows, counts, strict=True)]
+    assert out(opened(Count(tagged=True)), rows) == [(r.key, n, r.tag, 0) for r, n in zip(rows, counts, strict=True)]
 
 
 @given(records)
@@ -89,7 +89,7 @@ def test_sum(rows: list[Record]) -> None:
         known = [value for value in values if value is not None]
         return sum(known) if known else None
 
-    assert out(Sum(), rows) == [
+    assert out(opened(Sum()), rows) == [
         (r.key, total([one.value for one in before(rows, n)]), sum(one.tag for one in before(rows, n)), 0)
         for n, r in enumerate(rows)
     ]
@@ -103,19 +103,19 @@ def test_greater(rows: list[Record]) -> None:
         *_, last, value = [None, *(one.value for one in before(rows, number))]
         return last is None or (value is not None and value > last)
 
-    assert out(Greater(), rows) == [(r.key, r.value, r.tag, 0) for n, r in enumerate(rows) if emitted(n)]
+    assert out(opened(Greater()), rows) == [(r.key, r.value, r.tag, 0) for n, r in enumerate(rows) if emitted(n)]
 
 
 @given(records)
 def test_dedup(rows: list[Record]) -> None:
     first = [record for number, record in enumerate(rows) if len(before(rows, number)) == 1]
-    assert out(Dedup(keys_only=True), rows) == [(record.key, 0, 0, 0) for record in first]
-    assert out(Dedup(keys_only=False), rows) == [(record.key, record.value, record.tag, 0) for record in first]
+    assert out(opened(Dedup(keys_only=True)), rows) == [(record.key, 0, 0, 0) for record in first]
+    assert out(opened(Dedup(keys_only=False)), rows) == [(record.key, record.value, record.tag, 0) for record in first]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), keys, st.integers(1, 99)), max_size=12))
 def test_join(arrivals: list[tuple[int, int | None, int]]) -> None:
-    operator, pairs = Join(), []
+    operator, pairs = opened(Join()), []
     for number, (gate, key, tag) in enumerate(arrivals):
         pairs += out(operator, [row(key, number, tag)], gate)
     wanted = [
@@ -128,7 +128,7 @@ def test_join(arrivals: list[tuple[int, int | None, int]]) -> None:
 
 
 def test_join_keeps_arrival_order_within_a_key() -> None:
-    operator = Join()
+    operator = opened(Join())
     out(operator, [row(1, 10, 1), row(1, 11, 2)], 0)
     assert out(operator, [row(1, 99, 3)], 1) == [(1, 10, 1, 3), (1, 11, 2, 3)]
 
@@ -152,7 +152,7 @@ STATELESS: dict[str, Callable[[], Operator]] = {
 
 
 def fed(make: Callable[[], Operator], rows: list[Record]) -> Operator:
-    operator = make()
+    operator = opened(make())
     for number, record in enumerate(rows):
         operator.apply(record, number % 2)
     return operator

@@ -33,6 +33,7 @@ from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Piece, Record, Watermark
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core import machines
+from unit.core.machines import opened
 
 END = 1 << 62
 
@@ -81,7 +82,7 @@ class Keeps(Function):
 
 
 def operator(function: type[Function]) -> UserOperator:
-    return UserOperator("mine", function)
+    return opened(UserOperator("mine", function))
 
 
 def at(key: int | None, time: int, value: int = 1, offset: int = 0) -> Record:

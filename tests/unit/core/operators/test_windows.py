@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.backends.heap import HeapState
-from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.operators.windows import PANE, Session, Sliding, Tumbling, Window
 from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from unit.core.machines import opened
 
 END = 1 << 62
 Row = tuple[int | None, int | None, int, int]
@@ -57,7 +57,7 @@ def by_definition(spans: dict[tuple[int | None, int], list[Timed]], of: str) -> 
 
 @given(records, st.integers(1, 9), st.integers(1, 9), st.sampled_from(["count", "sum"]))
 def test_rows_are_those_of_the_definition(taken: list[Timed], size: int, slide: int, of: str) -> None:
-    tumbling, sliding = Tumbling(size, of, 0), Sliding(size, slide, of, 0)
+    tumbling, sliding = opened(Tumbling(size, of, 0)), opened(Sliding(size, slide, of, 0))
     apart: dict[tuple[int | None, int], list[Timed]] = {}
     over: dict[tuple[int | None, int], list[Timed]] = {}
     for record in taken:
@@ -75,19 +75,19 @@ def test_rows_are_those_of_the_definition(taken: list[Timed], size: int, slide: 
 
 @given(st.permutations([0, 3, 6, 10, 13, 30]), st.sampled_from(["count", "sum"]))
 def test_sessions_do_not_depend_on_the_order(times: list[int], of: str) -> None:
-    session = Session(4, of, 0)
+    session = opened(Session(4, of, 0))
     assert feed(session, *(at(1, time, value=1, tag=time + 1) for time in times)) == []
     assert advance(session, END) == [(1, 3, 12, 0), (1, 2, 25, 10), (1, 1, 31, 30)]
 
 
 def test_touching_sessions_stay_apart() -> None:
-    session = Session(4, "count", 0)
+    session = opened(Session(4, "count", 0))
     feed(session, at(1, 0), at(1, 4))
     assert advance(session, END) == [(1, 1, 1, 0), (1, 1, 1, 4)]
 
 
 def test_a_window_is_emitted_when_the_watermark_reaches_its_last_moment() -> None:
-    window = Tumbling(10, "count", 0)
+    window = opened(Tumbling(10, "count", 0))
     feed(window, at(1, 0), at(1, 9), at(1, 10))
     assert advance(window, 8) == []
     assert advance(window, 9) == [(1, 2, 2, 0)]
@@ -96,21 +96,21 @@ def test_a_window_is_emitted_when_the_watermark_reaches_its_last_moment() -> Non
 
 
 def test_the_row_is_of_the_window_s_last_moment_and_of_its_greatest_record() -> None:
-    window = Tumbling(10, "count", 0)
+    window = opened(Tumbling(10, "count", 0))
     feed(window, at(1, 3, offset=7), at(1, 2, offset=5))
     (row,) = window.on_watermark(9, window.timers.due(9))
     assert (row.ts, row.origin) == (9, 7 << 8 | PANE)
 
 
 def test_without_lateness_a_late_record_is_dropped() -> None:
-    window = Tumbling(10, "count", 0)
+    window = opened(Tumbling(10, "count", 0))
     advance(window, 9)
     assert feed(window, at(1, 5)) == []
     assert (window.state, window.timers.pending()) == ({}, [])
 
 
 def test_within_its_lateness_a_late_record_emits_the_row_again() -> None:
-    window = Tumbling(10, "sum", 5)
+    window = opened(Tumbling(10, "sum", 5))
     feed(window, at(1, 5, value=2))
     assert advance(window, 9) == [(1, 2, 1, 0)]
     assert feed(window, at(1, 5, value=3, tag=10)) == [(1, 5, 11, 0)]
@@ -122,7 +122,7 @@ def test_within_its_lateness_a_late_record_emits_the_row_again() -> None:
 
 
 def test_a_late_record_can_go_on_with_a_session_that_is_not_over() -> None:
-    session = Session(5, "count", 0)
+    session = opened(Session(5, "count", 0))
     advance(session, 7)
     assert feed(session, at(1, 2)) == []
     assert feed(session, at(1, 6), at(1, 3)) == []
@@ -130,7 +130,7 @@ def test_a_late_record_can_go_on_with_a_session_that_is_not_over() -> None:
 
 
 def test_of_several_windows_the_first_is_emitted_first() -> None:
-    window = Sliding(10, 5, "count", 20)
+    window = opened(Sliding(10, 5, "count", 20))
     feed(window, at(1, 7), at(None, 7))
     assert advance(window, 14) == [(None, 1, 1, 0), (1, 1, 1, 0), (None, 1, 1, 5), (1, 1, 1, 5)]
     assert feed(window, at(1, 7)) == [(1, 2, 2, 0), (1, 2, 2, 5)]
@@ -142,8 +142,8 @@ def test_of_several_windows_the_first_is_emitted_first() -> None:
     ids=lambda window: type(window).__name__,
 )
 def test_a_restored_window_goes_on_as_if_nothing_had_happened(window: Window) -> None:
-    fresh = type(window).__new__(type(window))
-    fresh.__dict__.update({**vars(window), "state": HeapState(window.layout, Copying())})
+    fresh = opened(copy(window))
+    opened(window)
     feed(window, *(at(time % 2, time, value=time, offset=time) for time in (0, 3, 11, 14, 22)))
     advance(window, 10)
     view = window.state.snapshot()

@@ -48,7 +48,7 @@ def failure_of(function: type[Function], element: Any) -> str:
 
 
 def fired(function: type[Function], until: int) -> list[int | None]:
-    worker = UserOperator("ticks", function)
+    worker = machines.opened(UserOperator("ticks", function))
     list(worker.apply(Record(1, 1, 7, 0, 0, 5), 0))
     return [row.value for row in worker.on_watermark(until, worker.timers.take(until))]
 
@@ -126,7 +126,7 @@ def test_null_is_a_value_and_a_key_at_the_end() -> None:
         def on_close(self, context: Context) -> Any:
             yield None, None, 2, 3
 
-    worker = UserOperator("ticks", Nulls)
+    worker = machines.opened(UserOperator("ticks", Nulls))
     assert [row.value for row in worker.apply(Record(1, 1, 7, 0, 0, 5), 0)] == [None]
     assert [(row.key, row.value, row.tag, row.tag2) for row in worker.on_watermark(END, ())] == [(None, None, 2, 3)]
 

@@ -32,6 +32,7 @@ from cutproof.reference_impl.core.operators.user_functions import (
 )
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.messages import Record
+from unit.core.machines import opened
 from unit.user_examples import examples_known
 
 
@@ -286,7 +287,7 @@ def test_at_the_end_each_wake_is_reported_once_and_none_that_is_asked_for_then()
             yield time, 0, 0
             context.wake_at(time + 5)
 
-    worker = UserOperator("again", Again)
+    worker = opened(UserOperator("again", Again))
     assert list(worker.on_clock(100, [])) == []
     worker.apply(Record(1, 1, 1, 0, 0), 0)
     assert worker.alarms.pending() == [(105, 1, 0)]

@@ -23,6 +23,7 @@ from cutproof.reference_impl.core.operators import holding
 from cutproof.reference_impl.core.operators import operators as engine
 from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.simulated import phases
+from unit.core.machines import opened
 from unit.harness.scenarios import chain, join
 
 
@@ -62,7 +63,7 @@ def test_an_input_is_bounded_as_described(bounded: bool) -> None:
 def results(
     operator: described.AnyOperator, *rows: tuple[int | None, int | None]
 ) -> list[tuple[int | None, int | None]]:
-    built = translation.builder(operator)()
+    built = opened(translation.builder(operator)())
     return [(one.key, one.value) for key, value in rows for one in built.apply(Record(key, value, 1, 0, 0), 0)]
 
 
@@ -105,11 +106,11 @@ def test_the_rest_are_the_engines_own(operator: described.AnyOperator, kind: typ
 
 def test_options_are_handed_on() -> None:
     record = Record(7, 8, 9, 0, 0)
-    tagged = [translation.builder(described.Count(tagged=flag))() for flag in (True, False)]
+    tagged = [opened(translation.builder(described.Count(tagged=flag))()) for flag in (True, False)]
     assert [one.tag for each in tagged for one in each.apply(record, 0)] == [9, 0]
     two = translation.builder(described.Batch(size=2))()
     assert [len(list(two.apply(record, 0))) for _ in range(3)] == [0, 2, 0]
-    keys = [translation.builder(described.Dedup(keys_only=flag))() for flag in (True, False)]
+    keys = [opened(translation.builder(described.Dedup(keys_only=flag))()) for flag in (True, False)]
     assert [one.tag for each in keys for one in each.apply(record, 0)] == [0, 9]
 
 
@@ -145,7 +146,7 @@ def test_every_described_operator_can_be_built_and_is_offered() -> None:
 def test_an_operator_that_knows_retractions_is_another(
     operator: described.AnyOperator, rows: list[tuple[int, int]]
 ) -> None:
-    built = translation.builder(operator)()
+    built = opened(translation.builder(operator)())
     assert type(built) is not type(translation.builder(type(operator)())())
     taken = [Record(1, 5, 7, 0, 0), Record(1, 5, -7, 0, 0)]
     assert [(row.value, row.tag) for one in taken for row in built.apply(one, 0)] == rows
