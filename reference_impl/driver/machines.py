@@ -15,10 +15,11 @@ from ..core.job.routing import Output
 from ..core.job.split_log import SplitLog
 from ..core.job.task_spec import TaskSpec
 from ..core.job.topology import JobGraph, OperatorSpec, Wire
+from ..core.operators.operators import Operator
 from ..core.protocol.barrier_alignment import OnTransition
 from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised
-from ..core.vocabulary.errors import EngineError
+from ..core.vocabulary.errors import EngineError, expect
 from ..core.vocabulary.ids import AttemptId, Ends, TaskId
 
 
@@ -152,7 +153,7 @@ class Machines:
                 return build.split_reader(described, logs, spec.bounded)
             return build.source(described, logs, spec.bounded, spec.event_time)
         if spec.role == "operator" and spec.build is not None:
-            return build.operator(described, spec.build())
+            return build.operator(described, expect(spec.build(), Operator))
         if spec.role == "two-phase":
             return build.two_phase(described)
         if spec.role == "committer":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import msgspec
 
-from ..operators.operators import Operator
 from ..vocabulary.errors import InvalidGraph
 from ..vocabulary.ids import Ends, TaskId, task_id
 from ..vocabulary.upgrades import WHOLE, StateMapping
@@ -38,13 +38,21 @@ class EventTime(msgspec.Struct, frozen=True, kw_only=True):
     idle_after_us: int = 0
 
 
+class Built(Protocol):
+    """An operator, as far as its job has to know it; `operators.Operator` is the whole of it."""
+
+    @property
+    def clocked(self) -> bool:
+        """It uses processing time."""
+
+
 class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """An operator of the graph; `build` makes one subtask's instance."""
 
     name: str
     parallelism: int
     inputs: tuple[EdgeSpec, ...] = ()
-    build: Callable[[], Operator] | None = None
+    build: Callable[[], Built] | None = None
     """None for sources, sinks and two-phase operators, which are tasks of their own kind"""
     splits: tuple[int, ...] = ()
     """a source's splits; its subtask i reads the i-th, (i + parallelism)-th … of them"""

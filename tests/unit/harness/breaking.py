@@ -12,8 +12,7 @@ import msgspec
 from cutproof.harness.reference_engine.subjects import process_job
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.decisions.tasks import Copying
-from cutproof.reference_impl.core.job.topology import JobGraph
-from cutproof.reference_impl.core.operators.operators import Operator
+from cutproof.reference_impl.core.job.topology import Built, JobGraph
 from cutproof.reference_impl.driver.machines import Job
 
 IN_A_MACHINE = f"unit.harness.{Path(__file__).stem}:in_a_machine"
@@ -50,8 +49,8 @@ class Ended(BaseException):
     """What no engine takes for an error of its own, so that the process ends."""
 
 
-def _once(note: Path, build: Callable[[], Operator]) -> Callable[[], Operator]:
-    def made() -> Operator:
+def _once(note: Path, build: Callable[[], Built]) -> Callable[[], Built]:
+    def made() -> Built:
         break_once(note, Ended)
         return build()
 
