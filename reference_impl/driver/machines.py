@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ..core.backends.opening import Opener, open_state
 from ..core.decisions.parts import Parts
 from ..core.extensions.building import TaskBuilder
+from ..core.extensions.opening import Opener, open_state
 from ..core.extensions.sinks.direct_sink import Identity
 from ..core.job.config import Config
 from ..core.job.routing import Output

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..backends.keyed_state import FiledState
-from ..backends.opening import Opener, open_state
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.split_log import SplitLog
@@ -20,6 +19,7 @@ from .event_time import InputEventTime, SourceEventTime, TimedWork
 from .filed_work import FiledWork
 from .in_flight_data.persistent import Ledger
 from .in_flight_data.unaligned import Unaligned
+from .opening import Opener, open_state
 from .operator_work import OperatorWork
 from .sinks.committing import Committer, DownstreamCommitter, GlobalCommitter
 from .sinks.direct_sink import DirectSink, Identity

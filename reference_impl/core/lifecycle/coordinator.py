@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ..decisions.parts import Parts
-from ..extensions.in_flight_data.barrier_options import BarrierOptions
+from ..extensions.barrier_options import BarrierOptions
 from ..extensions.local_recovery import check as check_local
 from ..extensions.snapshots.shared_files import SharedFiles
 from ..extensions.sources.enumerator import SplitAssignment

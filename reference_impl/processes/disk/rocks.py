@@ -18,10 +18,10 @@ from ...core.backends.keys import as_bytes, from_bytes
 from ...core.backends.laid_out_view import LaidOutView
 from ...core.backends.layouts import UNLISTED, Layout
 from ...core.backends.lsm import Codec, Limits
-from ...core.backends.opening import limits_of, open_state, prefix_of
 from ...core.backends.sst_files import FORMAT_VERSION
 from ...core.decisions.parts import Parts
 from ...core.decisions.snapshots.state_files import StateFiles
+from ...core.extensions.opening import limits_of, open_state, prefix_of
 from ...core.job.config import Config
 from ...core.job.task_spec import TaskSpec
 from ...core.vocabulary.ids import AttemptId, TaskId

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.in_flight_data.barrier_options import BarrierOptions
+from cutproof.reference_impl.core.extensions.barrier_options import BarrierOptions
 from cutproof.reference_impl.core.extensions.snapshots.shared_files import SharedFiles
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ...job.config import Config
-from ...protocol.checkpoints import PendingCheckpoint, UnderWay
-from ...vocabulary.formats import CANONICAL, Format
-from ..snapshots.shared_files import SharedFiles
+from ..job.config import Config
+from ..protocol.checkpoints import PendingCheckpoint, UnderWay
+from ..vocabulary.formats import CANONICAL, Format
+from .snapshots.shared_files import SharedFiles
 
 
 class BarrierOptions:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..backends.heap import HeapState
+from ..backends.keyed_state import KeyedState
+from ..backends.layouts import UNLISTED, Layout
+from ..backends.lsm import Limits, LsmState
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.task_spec import TaskSpec
-from .heap import HeapState
-from .keyed_state import KeyedState
-from .layouts import UNLISTED, Layout
-from .lsm import Limits, LsmState
 
 Opener = Callable[[TaskSpec, Layout, Config, Parts], KeyedState]
 """Opens the empty working state of an operator."""
