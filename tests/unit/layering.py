@@ -7,7 +7,7 @@ well as the real sources.  Paths are relative to the repository, with slashes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
@@ -30,15 +30,16 @@ WITHOUT_CIRCLES = ("__init__.py", "harness/", "properties/", "reference_impl/", 
 CORE = "reference_impl/core/"
 CORE_MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "vocabulary": (),
-    "backends": ("vocabulary", "job", "decisions"),
-    "job": ("vocabulary", "operators"),
-    "operators": ("vocabulary", "job", "backends", "decisions"),
-    "decisions": ("vocabulary", "job", "operators"),
-    "protocol": ("vocabulary", "job", "operators", "decisions"),
+    "job": ("vocabulary",),
+    "decisions": ("vocabulary", "job"),
+    "backends": ("vocabulary", "decisions"),
+    "operators": ("vocabulary", "job", "backends"),
+    "protocol": ("vocabulary", "job", "decisions", "operators"),
+    "extensions": ("vocabulary", "job", "decisions", "backends", "operators", "protocol"),
     "lifecycle": ("vocabulary", "job", "decisions", "protocol", "extensions"),
-    "extensions": ("vocabulary", "job", "operators", "backends", "decisions", "protocol"),
 }
-"""Folder of the core: the other folders whose files its own may import, types included.  Decisions know no machine."""
+"""Folder of the core: the other folders whose files its own may import, types included; each of them stands before it
+here.  Decisions know no machine."""
 NAMES = ("reference_impl/", ENGINE_MAY_BE_IMPORTED_IN)
 SEPARATORS = "->/#|@"
 """What joins the parts of a name; `>` is that of a channel, `#` of a pooled transaction, `|` of a prepared one."""
@@ -295,19 +296,54 @@ def _module(path: str) -> str:
     return f"cutproof/{path}".removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def no_modules_import_each_other_in_a_circle(sources: Mapping[str, str]) -> list[str]:
-    """One circle, if there is any; imports inside functions and for types alone count as well."""
-    paths = {_module(path): path for path in sources if path.startswith(WITHOUT_CIRCLES)}
-    imports: dict[str, list[str]] = {}
-    for module, path in paths.items():
-        names = [name for _, name in imported(path, sources[path])]
-        homes = [name if name in paths else name.rpartition(".")[0] for name in names]
-        imports[module] = [home for home in homes if home in paths and home != module]
+def _home(name: str, paths: Mapping[str, str]) -> str | None:
+    """The path of the module that an imported name is, or is of; `paths` are those of modules."""
+    return paths.get(name) or paths.get(name.rpartition(".")[0])
+
+
+def _circle(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """One circle, if there is any."""
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
-        return ["in a circle: " + " imports ".join(paths[module] for module in reversed(error.args[1]))]
+        return ["in a circle: " + " imports ".join(reversed(error.args[1]))]
     return []
+
+
+def no_modules_import_each_other_in_a_circle(sources: Mapping[str, str]) -> list[str]:
+    """Imports inside functions and for types alone count as well."""
+    paths = {_module(path): path for path in sources if path.startswith(WITHOUT_CIRCLES)}
+    imports: dict[str, list[str]] = {}
+    for path in paths.values():
+        homes = [_home(name, paths) for _, name in imported(path, sources[path])]
+        imports[path] = [home for home in homes if home is not None and home != path]
+    return _circle(imports)
+
+
+def folders_of_the_core_may_import_each_other_in_no_circle(sources: Mapping[str, str]) -> list[str]:
+    """What the table allows, whatever the sources import."""
+    return _circle(CORE_MAY_IMPORT)
+
+
+def folders_of_the_core_import_each_other_in_no_circle(sources: Mapping[str, str]) -> list[str]:
+    """Of what lies in one folder, files as well as folders, nothing imports the other in a circle, whichever files of
+    the folders do it."""
+    paths = {_module(path): path for path in sources if path.startswith(CORE)}
+    imports: dict[str, list[str]] = {}
+    for path in paths.values():
+        for _, name in imported(path, sources[path]):
+            home = _home(name, paths)
+            if home is not None and home != path:
+                one, other = _where_they_part(path, home)
+                imports.setdefault(one, []).append(other)
+    return _circle(imports)
+
+
+def _where_they_part(one: str, other: str) -> tuple[str, str]:
+    """The first folder, or file, on the way to each of two paths that is not on the way to the other."""
+    ones, others = one.split("/"), other.split("/")
+    common = next(number for number, (a, b) in enumerate(zip(ones, others, strict=False)) if a != b)
+    return "/".join(ones[: common + 1]), "/".join(others[: common + 1])
 
 
 RULES: tuple[Rule, ...] = (
@@ -325,4 +361,8 @@ RULES: tuple[Rule, ...] = (
     no_file_is_too_long,
 )
 
-RULES_OVER_ALL: tuple[RuleOverAll, ...] = (no_modules_import_each_other_in_a_circle,)
+RULES_OVER_ALL: tuple[RuleOverAll, ...] = (
+    no_modules_import_each_other_in_a_circle,
+    folders_of_the_core_may_import_each_other_in_no_circle,
+    folders_of_the_core_import_each_other_in_no_circle,
+)

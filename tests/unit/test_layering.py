@@ -229,3 +229,75 @@ def test_a_planted_circle_is_found(sources: dict[str, str]) -> None:
 )
 def test_what_is_no_circle_there_is_not_accused(sources: dict[str, str]) -> None:
     assert layering.no_modules_import_each_other_in_a_circle(sources) == []
+
+
+def in_the_core(**sources: str) -> dict[str, str]:
+    """Sources by their paths, of which `__` stands for a slash."""
+    return {f"{layering.CORE}{name.replace('__', '/')}.py": source for name, source in sources.items()}
+
+
+FOLDERS_IMPORT_EACH_OTHER: list[tuple[dict[str, str], tuple[str, ...]]] = [
+    (
+        in_the_core(
+            job__topology="from ..operators.operators import Operator",
+            job__key_groups="",
+            operators__operators="",
+            operators__operator_state="def f():\n    from ..job.key_groups import owner",
+        ),
+        ("core/job", "core/operators"),
+    ),
+    (
+        in_the_core(
+            operators__operators="from ..backends.heap import HeapState",
+            backends__heap="",
+            backends__opening="if TYPE_CHECKING:\n    from ..decisions.parts import Parts",
+            decisions__parts="",
+            decisions__event_time="from ..operators.timers import Timer",
+            operators__timers="",
+        ),
+        ("core/operators", "core/backends", "core/decisions"),
+    ),
+    (
+        in_the_core(
+            extensions__snapshots__reading="from ..rescaling.rescale import Gathering",
+            extensions__snapshots__shared_files="",
+            extensions__rescaling__rescale="from ..in_flight_data import in_flight",
+            extensions__in_flight_data__in_flight="",
+            extensions__in_flight_data__barrier_options="from ..snapshots.shared_files import SharedFiles",
+        ),
+        ("extensions/snapshots", "extensions/rescaling", "extensions/in_flight_data"),
+    ),
+    (
+        in_the_core(
+            decisions__checkpointing="from .snapshots.compatibility import refusal",
+            decisions__snapshots__compatibility="",
+            decisions__snapshots__naming="from ..checkpointing import Cleanup",
+        ),
+        ("decisions/checkpointing.py", "decisions/snapshots"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("sources", "parts"), FOLDERS_IMPORT_EACH_OTHER)
+def test_a_planted_circle_of_folders_is_found_though_no_files_form_one(
+    sources: dict[str, str], parts: tuple[str, ...]
+) -> None:
+    assert layering.no_modules_import_each_other_in_a_circle(sources) == []
+    (circle,) = layering.folders_of_the_core_import_each_other_in_no_circle(sources)
+    assert all(part in circle for part in parts)
+
+
+def test_a_base_of_a_folder_may_lie_beside_it() -> None:
+    sources = in_the_core(
+        decisions__part="",
+        decisions__parts="from .part import Part\nfrom .snapshots.naming import Naming",
+        decisions__snapshots__naming="from ..part import Part",
+    )
+    assert layering.folders_of_the_core_import_each_other_in_no_circle(sources) == []
+
+
+@pytest.mark.parametrize(("folder", "other"), [("job", "operators"), ("vocabulary", "job"), ("decisions", "protocol")])
+def test_the_table_of_the_core_cannot_allow_a_circle(folder: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(layering.CORE_MAY_IMPORT, folder, (*layering.CORE_MAY_IMPORT[folder], other))
+    (circle,) = layering.folders_of_the_core_may_import_each_other_in_no_circle({})
+    assert f"{folder} imports {other}" in circle
