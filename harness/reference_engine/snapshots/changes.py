@@ -151,7 +151,7 @@ class Changing:
         try:
             for done, (task, handle) in enumerate(record.handles.items()):
                 progress.advance(done)
-                loaded = _restored(source, handle)
+                loaded = _restored(source, record, task)
                 if to is None:
                     parts = [(name, source.content(name) or b"") for name in (*(f.name for f in loaded.files), handle)]
                 else:
@@ -518,7 +518,7 @@ def _has_copy(there: Directory, source: Directory, record: CompletedCheckpoint, 
         return False
     try:
         return list(other.handles) == list(record.handles) and all(
-            ordered(source.load(handle).state) == ordered(_restored(there, other.handles[task]).state)
+            ordered(source.load(handle).state) == ordered(_restored(there, other, task).state)
             for task, handle in record.handles.items()
         )
     except CorruptSnapshot as error:
@@ -540,18 +540,20 @@ def _make_durable(directory: Directory, record: CompletedCheckpoint) -> None:
 
 def _demand_whole(directory: Directory, record: CompletedCheckpoint) -> None:
     """Raise UsageError if a snapshot cannot be restored."""
-    for handle in record.handles.values():
+    for task in record.handles:
         try:
-            _restored(directory, handle)
+            _restored(directory, record, task)
         except CorruptSnapshot as error:
             raise UsageError(f"{directory.root / SNAPSHOTS}: {said(error)}; nothing was changed") from None
 
 
-def _restored(directory: Directory, handle: Handle) -> Loaded:
-    """The state under a handle; raises CorruptSnapshot if a file is not whole, or a log lacks what it refers to."""
-    loaded = directory.load(handle)
-    for problem in directory.lacking(loaded.state):
-        raise CorruptSnapshot(problem)
+def _restored(directory: Directory, record: CompletedCheckpoint, task: TaskId) -> Loaded:
+    """The state of a task; raises CorruptSnapshot if a file is not whole or not the one that its record means, or a log
+    lacks what it refers to."""
+    loaded = directory.load(record.handles[task])
+    for problem in (directory.misnamed(record, task), *directory.lacking(loaded.state)):
+        if problem:
+            raise CorruptSnapshot(problem)
     return loaded
 
 

@@ -20,8 +20,8 @@ import msgspec
 from ....reference_impl.core.backends.stored import Loaded, read_snapshot
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, files_of
-from ....reference_impl.core.vocabulary.formats import Manifest, StateFile, read, read_file
-from ....reference_impl.core.vocabulary.ids import Handle
+from ....reference_impl.core.vocabulary.formats import FORMATS, Manifest, StateFile, read, read_file
+from ....reference_impl.core.vocabulary.ids import Handle, TaskId
 from ....reference_impl.core.vocabulary.state import Ref, TaskState
 from ....reference_impl.driver.durable.spills import all_elements
 from ....reference_impl.processes.configuration import STORE
@@ -213,6 +213,13 @@ class Directory:
         except Exception as error:  # as above
             raise CorruptSnapshot(f"{handle}: {said(error)}") from None
 
+    def misnamed(self, record: CompletedCheckpoint, task: TaskId) -> str:
+        """What is wrong if a task's manifest names other files than the record does; "" if it names the same."""
+        handle = record.handles[task]
+        named = tuple(file.name for file in self.files(handle))
+        same = named == record.files.get(task, ())
+        return "" if same else f"{handle} names other files than the record chk-{record.checkpoint}"
+
     def lacking(self, state: TaskState) -> list[str]:
         """What the logs lack to which a state refers: a restore reads all of it."""
         refs = [ref for refs in state.spilled.values() for ref in refs if ref.end > ref.first]
@@ -250,6 +257,13 @@ def _record(path: Path, number: int) -> CompletedCheckpoint:
     record = unsealed(data, CompletedCheckpoint, path.name)
     if record.checkpoint != number:
         raise CorruptSnapshot(f"{path.name}: it is the record of checkpoint {record.checkpoint}")
+    if record.format not in FORMATS:
+        raise CorruptSnapshot(f"{path.name}: it has the unknown format {record.format!r}")
+    for field in ("job", "attempt", "increments", "key_groups"):
+        if (value := getattr(record, field)) < 0:
+            raise CorruptSnapshot(f"{path.name}: {field} is {value}, and cannot be less than 0")
+    if not record.handles and not record.finished:  # of tasks that have all finished, there may be no state
+        raise CorruptSnapshot(f"{path.name}: it names no state of any task")
     return record
 
 

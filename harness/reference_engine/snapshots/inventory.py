@@ -165,9 +165,8 @@ class Inventory:
             progress.advance(at)
             problems: list[str] = []
             for task, handle in record.handles.items():
-                named = tuple(file.name for file in self._directory.files(handle))
-                if not self._problems.get(handle) and named != record.files.get(task, ()):
-                    problems.append(f"{handle} names other files than the record chk-{number}")
+                if not self._problems.get(handle) and (misnamed := self._directory.misnamed(record, task)):
+                    problems.append(misnamed)
                 try:
                     problems += self._directory.lacking(self._directory.load(handle).state)
                 except CorruptSnapshot as error:
