@@ -186,7 +186,7 @@ def _line(one: SnapshotSummary) -> tuple[str, ...]:
         f"{one.shared_bytes:,}",
         _numbers(one.refers_to),
         _numbers(one.referred_to_by),
-        "DAMAGED" if one.problems else "",
+        "NO PERMISSION" if one.no_permission else "DAMAGED" if one.problems else "",
     )
 
 
@@ -203,7 +203,7 @@ def _print_shown(shown: ShownSnapshot, output: Output) -> None:
             part.task if at == 0 else "",
             file.name,
             file.kind,
-            f"{file.bytes:,}" if file.bytes is not None else "MISSING",
+            f"{file.bytes:,}" if file.bytes is not None else "NO PERMISSION" if file.no_permission else "MISSING",
             _numbers(file.shared_with),
         )
         for part in shown.parts

@@ -306,8 +306,12 @@ def _demand_same(directory: Directory, record: CompletedCheckpoint, history: His
     taken = _taken(history, record, directory.root)
     stored = {one.handle: one.state for one in history.stored}
     for name in directory.needed(record):
-        if directory.size(name) is None:
-            raise UsageError(f"{directory.root}: {name} is missing; snapshot {record.checkpoint} cannot be restored")
+        try:
+            problem = "" if directory.has(name) else f"{name} is missing"
+        except CorruptSnapshot as error:
+            problem = said(error)
+        if problem:
+            raise UsageError(f"{directory.root}: {problem}; snapshot {record.checkpoint} cannot be restored")
     for task, handle in record.handles.items():
         try:
             state = directory.load(handle).state

@@ -43,6 +43,10 @@ _RECORD = re.compile(r"chk-(0|[1-9][0-9]{0,18})")
 _NAMED = re.compile(r"(?:chk-)?([0-9]{1,19})")
 
 
+class NotPermitted(CorruptSnapshot):
+    """A file that this user may not read: whether it is whole is not known."""
+
+
 class UnreadableRecord(msgspec.Struct, frozen=True):
     """The record of a snapshot that cannot be read, so nobody knows which files that snapshot needs."""
 
@@ -158,12 +162,25 @@ class Directory:
         return below(self.root / LOGS, name)
 
     def content(self, name: Handle) -> bytes | None:
-        """The bytes of a file; None if there is none."""
+        """The bytes of a file; None if there is none.  Raises NotPermitted."""
+        return bytes_of(self.path(name), LIMIT_BYTES) if self.has(name) else None
+
+    def has(self, name: Handle) -> bool:
+        """Whether a file is there; raises NotPermitted if this user may not see or read it."""
         path = self.path(name)
-        return bytes_of(path, LIMIT_BYTES) if os.path.lexists(path) else None
+        try:
+            os.lstat(path)
+            is_permitted = os.access(path, os.R_OK)
+        except PermissionError:
+            is_permitted = False
+        except OSError:
+            return False
+        if not is_permitted:
+            raise NotPermitted(f"{name}: no permission to read it")
+        return True
 
     def size(self, name: Handle) -> int | None:
-        """In bytes; None if the file is not there."""
+        """In bytes; None if the file is not there, or may not be seen."""
         try:
             return self.path(name).stat().st_size
         except (OSError, CorruptSnapshot):
@@ -242,6 +259,8 @@ class Directory:
     def _tried(self, name: Handle, action: Callable[[], T]) -> T:
         try:
             return action()
+        except NotPermitted:
+            raise
         except Exception as error:
             raise CorruptSnapshot(f"{name}: {said(error)}") from None
 

@@ -16,7 +16,7 @@ from ....reference_impl.core.vocabulary.events import CompletedCheckpoint
 from ....reference_impl.core.vocabulary.formats import CANONICAL, Manifest
 from ....reference_impl.core.vocabulary.ids import Handle
 from ...runtime.progress import Progress
-from .directory import LOGS, Directory, UnreadableRecord, said
+from .directory import LOGS, Directory, NotPermitted, UnreadableRecord, said
 from .recovery import choices
 
 FORMAT = "cutproof-snapshots/1"
@@ -41,6 +41,8 @@ class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
     refers_to: list[int]
     referred_to_by: list[int]
     problems: list[str]
+    no_permission: bool
+    """its only problems are files that this user may not read: whether it can be restored is not known"""
 
 
 class ShownFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +52,13 @@ class ShownFile(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """under the task's handle: canonical, or manifest; any other: entries, sorted or sst"""
     bytes: int | None
-    """null: it is missing"""
+    """null: it is missing, or may not be read"""
     shared_with: list[int]
     """the other snapshots that need it"""
     problem: str
     """"" if it is whole"""
+    no_permission: bool
+    """that is its problem"""
 
 
 class ShownTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +138,9 @@ class Inventory:
             for name in names:
                 self.needed_by.setdefault(name, []).append(number)
         self._problems: dict[Handle, str] = {}
-        """by file that is not whole"""
+        """by file that is not whole, or may not be read"""
+        self._not_permitted: set[str] = set()
+        """those problems that are a lack of permission"""
         progress.step(f"reading {directory.root.name}", len(self.needed_by))
         done = 0
         for record in directory.records.values():
@@ -147,15 +153,26 @@ class Inventory:
         try:
             found = self._directory.first(handle)
         except CorruptSnapshot as error:
-            self._problems[handle] = said(error)
+            self._note(handle, error)
             return 1
         for file in found.files if isinstance(found, Manifest) else ():
             if file.name not in self._problems:
                 try:
                     self._directory.check(file)
                 except CorruptSnapshot as error:
-                    self._problems[file.name] = said(error)
+                    self._note(file.name, error)
         return 1 + (len(found.files) if isinstance(found, Manifest) else 0)
+
+    def _note(self, name: Handle, error: CorruptSnapshot) -> None:
+        self._problems[name] = said(error)
+        if isinstance(error, NotPermitted):
+            self._not_permitted.add(said(error))
+
+    def with_problems(self, one: SnapshotSummary, more: Sequence[str]) -> SnapshotSummary:
+        problems = list(dict.fromkeys((*one.problems, *more)))
+        return msgspec.structs.replace(
+            one, problems=problems, no_permission=bool(problems) and self._not_permitted.issuperset(problems)
+        )
 
     def restore_all(self, progress: Progress) -> dict[int, list[str]]:
         """Read the whole state of every task, as a restore does; the problems that only this shows, by snapshot."""
@@ -175,7 +192,13 @@ class Inventory:
         return found
 
     def listed(self) -> list[SnapshotSummary]:
-        return [self._listed(number, record) for number, record in self._directory.records.items()]
+        return [
+            self.with_problems(
+                self._listed(number, record),
+                [self._problems[name] for name in self._needed[number] if name in self._problems],
+            )
+            for number, record in self._directory.records.items()
+        ]
 
     def _listed(self, number: int, record: CompletedCheckpoint) -> SnapshotSummary:
         names = self._needed[number]
@@ -197,7 +220,8 @@ class Inventory:
                 number,
                 [other for name in shared if self.needed_by[name][0] == number for other in self.needed_by[name]],
             ),
-            problems=[self._problems[name] for name in names if name in self._problems],
+            problems=[],
+            no_permission=False,
         )
 
     def _bytes(self, names: Sequence[Handle]) -> int:
@@ -230,6 +254,7 @@ class Inventory:
                 bytes=self._directory.size(name),
                 shared_with=self._others(number, self.needed_by.get(name, [])),
                 problem=self._problems.get(name, ""),
+                no_permission=self._problems.get(name) in self._not_permitted,
             )
             for name, kind in kinds.items()
         ]
@@ -275,10 +300,7 @@ def report(
     snapshots = inventory.listed()
     if restoring:
         problems = inventory.restore_all(progress)
-        snapshots = [
-            msgspec.structs.replace(one, problems=list(dict.fromkeys((*one.problems, *problems[one.id]))))
-            for one in snapshots
-        ]
+        snapshots = [inventory.with_problems(one, problems[one.id]) for one in snapshots]
     unneeded = [directory.size(name) or 0 for name in inventory.unneeded]
     unneeded += [path.stat().st_size for path in inventory.unneeded_logs]
     return Report(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cutproof.harness.reference_engine.snapshots.beginning import beginning
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.processes.disk.files import DiskFiles
+from unit.harness.reference_engine.snapshots.continuing import left, stopped, unstopped
 from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, tool, tree
 
 OP, SOURCE = TaskId("op0-0"), TaskId("source-0")
@@ -74,3 +80,58 @@ def test_a_record_of_what_cannot_be_is_refused(change: dict[str, Any], what: str
     for words in (["convert", root, number, "--to", "native"], ["fork", root, number, tmp_path / "x"]):
         assert what in refused(*words)
     assert tree(root) == before
+
+
+# -- permissions -----------------------------------------------------------------------------
+
+
+def deny(monkeypatch: pytest.MonkeyPatch, which: str, path: Path) -> None:
+    """This user may not read a file, or not enter the folder that has it.  A folder that he may not enter is not walked
+    through either, so its files are only asked for by name."""
+    lstat, access = os.lstat, os.access
+
+    def seen(asked: Any, *words: Any, **more: Any) -> os.stat_result:
+        if isinstance(asked, Path) and asked.is_relative_to(path.parent):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(asked))
+        return lstat(asked, *words, **more)
+
+    if which == "a folder":
+        monkeypatch.setattr(os, "lstat", seen)
+    else:
+        monkeypatch.setattr(os, "access", lambda asked, *words, **more: asked != path and access(asked, *words, **more))
+
+
+@pytest.mark.parametrize("which", ["a file", "a folder"])
+def test_what_may_not_be_read_is_not_told_as_loss(
+    which: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = DiskFiles(root).listed()[-1]
+    path = root / "snapshots" / newest.handles[SOURCE]
+    deny(monkeypatch, which, path)
+    for command in ("list", "verify"):
+        code, found, text = tool(command, root)
+        assert code == (command == "verify")
+        one = found["snapshots"][-1]
+        assert one["no_permission"]
+        assert f"{newest.handles[SOURCE]}: no permission to read it" in one["problems"]
+        assert "NO PERMISSION" in text
+        assert "DAMAGED" not in text
+        assert "missing" not in text
+    _, found, text = tool("show", root, "newest")
+    file = next(file for part in found["shown"]["parts"] for file in part["files"] if part["task"] == SOURCE)
+    assert file["no_permission"]
+    assert "MISSING" not in text
+    for words in (["convert", root, "newest", "--to", "canonical"], ["fork", root, "newest", tmp_path / "target"]):
+        assert "no permission to read it" in refused(*words)
+    other = next(file for task, file in newest.handles.items() if task != SOURCE)
+    (root / "snapshots" / other).write_bytes(b"")
+    if which == "a file":
+        assert not tool("list", root)[1]["snapshots"][-1]["no_permission"], "another file of it is damaged"
+
+
+def test_a_job_does_not_begin_from_what_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left(tmp_path / "kept", SimulatedSubject(), stopped())
+    record = DiskFiles(tmp_path / "kept").listed()[-1]
+    deny(monkeypatch, "a folder", tmp_path / "kept/snapshots" / record.handles[SOURCE])
+    with pytest.raises(UsageError, match="no permission to read it; snapshot"):
+        beginning(tmp_path / "kept", "newest", unstopped())
