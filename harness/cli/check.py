@@ -10,7 +10,7 @@ import msgspec
 
 from ..runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from .terminal.options import add_master, count, progress_of
-from .terminal.output import Output
+from .terminal.output import Output, printable
 
 if TYPE_CHECKING:
     from ...properties.checking.request import CheckRequest, CheckResult, Sample
@@ -155,9 +155,9 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 def _print(result: CheckResult, request: CheckRequest, output: Output) -> None:
     for line in result.conversions:
-        output.say(_escaped(line))
+        output.say(printable(line))
     for line in result.warnings:
-        output.say(f"warning: {_escaped(line)}")
+        output.say(f"warning: {printable(line)}")
     if result.conversions or result.warnings:
         output.say()
     rows = f"row{'s' * (result.expected_rows != 1)}"
@@ -217,11 +217,7 @@ def _cell(value: object) -> str:
     text = str(value)[: MOST_CHARACTERS + 1]
     if len(text) > MOST_CHARACTERS:
         text = text[: MOST_CHARACTERS - 3] + "..."
-    return _escaped(text)
-
-
-def _escaped(text: str) -> str:
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return printable(text)
 
 
 def columns(given: list[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from ...reports.words import plural
 from ..runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from ..runtime.progress import Progress
 from .terminal.options import progress_of
-from .terminal.output import Output
+from .terminal.output import Output, printable
 
 if TYPE_CHECKING:
     from ..reference_engine.snapshots.inventory import Change, Report, ShownSnapshot, SnapshotSummary
@@ -226,9 +226,11 @@ def _print_change(command: str, change: Change, output: Output) -> None:
         output.say(f"Snapshot {change.snapshot} is not there (any more); nothing was left to do.")
         return
     if change.was_done:
-        output.say(f"Snapshot {change.snapshot} was {PAST[command][0]}{where} before; nothing was left to do.")
+        output.say(
+            printable(f"Snapshot {change.snapshot} was {PAST[command][0]}{where} before; nothing was left to do.")
+        )
         return
-    output.say(f"Snapshot {change.snapshot} is {PAST[command][0]}{where}.")
+    output.say(printable(f"Snapshot {change.snapshot} is {PAST[command][0]}{where}."))
     output.say(f"{plural(len(change.written), 'file')} written, {plural(len(change.deleted), 'file')} deleted.")
     if change.kept:
         output.say(f"{plural(len(change.kept), 'file')} stayed, since other snapshots need them.")
@@ -239,4 +241,6 @@ def _numbers(found: Sequence[int]) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return "\n".join(wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False))
+    return "\n".join(
+        wrap(printable(text), WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    )

@@ -29,6 +29,12 @@ def show_what_can_be_shown() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def printable(text: str) -> str:
+    """A text of one line in which each character that is not printable, such as one that steers a terminal, is its
+    escape."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 def debugging() -> bool:
     """Whether tracebacks are wanted: CUTPROOF_DEBUG is set, and not 0."""
     return os.environ.get("CUTPROOF_DEBUG", "") not in ("", "0")
@@ -52,8 +58,9 @@ class Output:
             print(text, file=self._stderr if self.json else self._stdout)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Print a table for people, its columns as wide as their content."""
-        cells = [list(header), *[[str(cell) for cell in row] for row in rows]]
+        """Print a table for people, its columns as wide as their content.  Characters that are not printable are
+        escapes."""
+        cells = [list(header), *[[printable(str(cell)) for cell in row] for row in rows]]
         widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
         for row in cells:
             self.say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

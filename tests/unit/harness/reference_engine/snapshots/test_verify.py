@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cutproof.harness.cli.entry import main
 from cutproof.harness.reference_engine.snapshots.beginning import beginning
+from cutproof.harness.reference_engine.snapshots.changes import NOTE, Unfinished
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import UsageError
-from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.ids import Handle, TaskId
+from cutproof.reference_impl.processes.disk.durable import sealed
 from cutproof.reference_impl.processes.disk.files import DiskFiles
 from unit.harness.reference_engine.snapshots.continuing import left, stopped, unstopped
 from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, tool, tree
@@ -135,3 +138,33 @@ def test_a_job_does_not_begin_from_what_may_not_be_read(tmp_path: Path, monkeypa
     deny(monkeypatch, "a folder", tmp_path / "kept/snapshots" / record.handles[SOURCE])
     with pytest.raises(UsageError, match="no permission to read it; snapshot"):
         beginning(tmp_path / "kept", "newest", unstopped())
+
+
+# -- texts that steer a terminal -------------------------------------------------------------
+
+
+def test_what_steers_a_terminal_is_shown_as_its_escape(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = DiskFiles(root)
+    first, second, *_ = files.listed()
+    steering = "\x1b[2J"
+    task, log = TaskId(f"{steering}task\n0"), f"{steering}log"
+    files.store(
+        replace(first, handles={**first.handles, task: Handle(f"{steering}file")}, finished=(task,), logs=(log,))
+    )
+    files.store(replace(second, format=steering))
+    note = Unfinished(command=f"{steering}convert", snapshot=4)
+    (root / NOTE).write_bytes(sealed(note))
+    for words in (
+        ["list", root],
+        ["verify", root],
+        ["show", root, first.checkpoint],
+        ["show", root, second.checkpoint],
+    ):
+        main(["snapshots", *map(str, words)])
+        shown = capsys.readouterr()
+        assert all(letter.isprintable() for letter in (shown.out + shown.err).replace("\n", ""))
+        assert r"\x1b[2J" in shown.out + shown.err
+        if words[0] == "show" and words[-1] == first.checkpoint:
+            assert r"\x1b[2Jtask\n0" in shown.out
+            assert r"Finished tasks: \x1b[2Jtask\n0." in shown.out
+            assert r"Logs of channels: \x1b[2Jlog." in shown.out
