@@ -41,7 +41,7 @@ folder of a saved run, or the store in it. A snapshot is named by its number, or
 
   list                  every snapshot: format, size, which others it refers to
   show SNAPSHOT         its tasks and their files
-  verify                restores every state: is any file missing or altered?
+  verify                restores every state: is any file missing, altered or another one?
   convert SNAPSHOT      write it in another format (--to), all files anew and of its own
   delete SNAPSHOT       delete it; files that another snapshot needs stay
   move SNAPSHOT TARGET  move it with all its files into another directory
@@ -58,8 +58,8 @@ examples:
   cutproof snapshots convert runs/ID 4 --to canonical
   cutproof snapshots fork runs/ID newest upgraded --to canonical
 
-exit codes: 0 done, or all is whole; 1 verify: some snapshot cannot be restored; 2 bad input,
-no snapshot was changed; 4 the disk failed"""
+exit codes: 0 done, or all is whole; 1 verify: some snapshot cannot be restored, or what lies
+beside them is not whole; 2 bad input, no snapshot was changed; 4 the disk failed"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -162,18 +162,37 @@ def _print_list(report: Report, output: Output) -> None:
     output.say()
     _print_problems([problem for one in report.snapshots for problem in one.problems], output)
     _print_problems([f"{one.file}: {one.problem}" for one in report.unreadable], output)
+    _print_problems(report.problems, output)
     if report.recovery:
         unknown = ": no run here says how the last job began" if len(report.recovery) > 1 else ""
         output.say(f"A recovery would choose {' or '.join(map(str, report.recovery))}{unknown}.")
     if report.newest is not None and report.recovery != [report.newest]:
         output.say(f"A new job begins with the newest, {report.newest}.")
-    if report.unneeded_files:
+    if report.unneeded_files is None or report.unneeded_bytes is None:
+        why = "a record cannot be read" if report.unreadable else "no record is there"
+        output.say(f"It is not known which files are needed, since {why}.")
+    elif report.unneeded_files:
         files = plural(report.unneeded_files, "file")
         output.say(f"No snapshot needs {files} of {report.unneeded_bytes:,} bytes.")
+    if report.without_record:
+        more = ", ..." if len(report.without_record) > MOST_LINES else ""
+        numbers = _numbers(report.without_record[:MOST_LINES]) + more
+        output.say(
+            _wrapped(f"There are files and no record of {numbers}: never complete, or deleted, or the record is lost.")
+        )
     if report.command == "verify":
-        bad = sum(bool(one.problems) for one in report.snapshots) + len(report.unreadable)
-        of = plural(len(report.snapshots) + len(report.unreadable), "snapshot")
-        output.say(f"{bad} of {of} cannot be restored." if bad else f"Every state of {of} was restored.")
+        output.say(_verified(report))
+
+
+def _verified(report: Report) -> str:
+    bad = sum(bool(one.problems) for one in report.snapshots) + len(report.unreadable)
+    count = len(report.snapshots) + len(report.unreadable)
+    if not count:
+        return "There is no snapshot that could be restored."
+    if bad:
+        return f"{bad} of {plural(count, 'snapshot')} cannot be restored."
+    beside = "; what lies beside them is not whole" if report.problems else ""
+    return f"Every state of {plural(count, 'snapshot')} was restored{beside}."
 
 
 def _line(one: SnapshotSummary) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from ....properties.model.history import CommandIssued, Completed, History
 from ....properties.model.upgrade import Upgrade
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRecord
-from ....reference_impl.core.vocabulary.ids import AttemptId, Handle
+from ....reference_impl.core.vocabulary.ids import AttemptId, Handle, TaskId
 from ....reference_impl.core.vocabulary.messages import Element
 from ....reference_impl.core.vocabulary.ordering import ordered
 from ....reference_impl.core.vocabulary.state import Ref, TaskState
@@ -304,7 +304,7 @@ def _taken(history: History, record: CompletedCheckpoint, root: Path) -> Complet
 def _demand_same(directory: Directory, record: CompletedCheckpoint, history: History) -> None:
     """Raise UsageError for a snapshot that cannot be restored, and for one that another run has taken."""
     taken = _taken(history, record, directory.root)
-    stored = {one.handle: one.state for one in history.stored}
+    states: dict[TaskId, TaskState] = {}
     for name in directory.needed(record):
         try:
             problem = "" if directory.has(name) else f"{name} is missing"
@@ -314,18 +314,41 @@ def _demand_same(directory: Directory, record: CompletedCheckpoint, history: His
             raise UsageError(f"{directory.root}: {problem}; snapshot {record.checkpoint} cannot be restored")
     for task, handle in record.handles.items():
         try:
-            state = directory.load(handle).state
-            lacking = directory.lacking(state)
+            states[task] = directory.load(handle).state
+            lacking = directory.lacking(states[task])
         except CorruptSnapshot as error:
             raise UsageError(
                 f"{directory.root}: {said(error)}; snapshot {record.checkpoint} cannot be restored"
             ) from None
         if lacking:
             raise UsageError(f"{directory.root}: {lacking[0]}; snapshot {record.checkpoint} cannot be restored")
+    _demand_states(directory.root, record, states, taken, history)
+
+
+def demand_as_reported(directory: Directory, record: CompletedCheckpoint) -> None:
+    """Raise UsageError for a snapshot that is not as its run has reported it, if that run can be read there."""
+    try:
+        before = run_before(directory.root)
+    except UsageError:  # whoever needs that run reads it himself
+        return
+    if before is not None:
+        _demand_same(directory, record, before[1])
+
+
+def demand_reported(root: Path, record: CompletedCheckpoint, states: Mapping[TaskId, TaskState], run: History) -> None:
+    """Raise UsageError for a snapshot that a run has not taken, or of which it has reported other states."""
+    _demand_states(root, record, states, _taken(run, record, root), run)
+
+
+def _demand_states(
+    root: Path, record: CompletedCheckpoint, states: Mapping[TaskId, TaskState], taken: Completed, history: History
+) -> None:
+    stored = {one.handle: one.state for one in history.stored}
+    for task, state in states.items():
         text = stored.get(taken.handles[task])
         if text is None or _bare(msgspec.json.decode(text, type=TaskState)) != _bare(state):
             raise UsageError(
-                f"{directory.root}: snapshot {record.checkpoint} holds another state of {task} than its run has"
+                f"{root}: snapshot {record.checkpoint} holds another state of {task} than its run has"
                 f" reported ({RUN}/{HISTORY}): a file of another job was put there, or the engine wrote something else"
             )
 

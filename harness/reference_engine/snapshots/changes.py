@@ -32,7 +32,8 @@ from ...runtime.exit_codes import HarnessFailed, UsageError
 from ...runtime.progress import Progress
 from ...scenario.files import text_of_history
 from ...scenario.reading import bytes_of
-from .beginning import RUN, demand_of_ancestor, demand_of_run, run_before, write_run
+from .beginning import RUN, demand_as_reported, demand_of_ancestor, demand_of_run, run_before, write_run
+from .beside import checked, demand_whole_beside
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
 from .inventory import Change
 from .recovery import choices
@@ -225,10 +226,10 @@ class Changing:
         files: list[tuple[Path, bytes]] = []
         for top, pattern, greater in beside:
             for path in sorted((source / top).glob(pattern)) if (source / top).is_dir() else ():
-                data, here = bytes_of(path, LIMIT_BYTES), self.root / top / path.name
+                data, here = checked(path), self.root / top / path.name
                 if os.path.lexists(here):
                     try:
-                        data = greater(bytes_of(here, LIMIT_BYTES), data)
+                        data = greater(checked(here), data)
                     except CorruptSnapshot as error:
                         raise UsageError(f"{path} or {here}: {said(error)}; restore this file from a copy") from None
                 files.append((here, data))
@@ -292,8 +293,8 @@ def convert(here: Changing, named: str, to: str, progress: Progress) -> Change:
     other snapshot needs."""
     number = here.directory.number(named)
     record = here.directory.record(number)
+    _demand_whole(here.directory, record)
     if record.format == to and not record.increments:
-        _demand_whole(here.directory, record)
         return _change(number, was_done=True)
     handles = handles_for(record, to).values()
     before = here.directory.needed(record)
@@ -327,6 +328,7 @@ def move(here: Changing, named: str, target: Path, progress: Progress) -> Change
     record = here.directory.record(number)
     _refuse_needed(here, number, "; fork copies it")
     _demand_whole(here.directory, record)
+    demand_whole_beside(here.root)
     command = _deletion("move", here.directory, record)
     here.note(command)
     if os.path.lexists(target):
@@ -343,6 +345,8 @@ def fork(directory: Directory, named: str, target: Path, to: str | None, progres
     the directory."""
     number = directory.number(named)
     record = directory.record(number)
+    _demand_whole(directory, record)
+    demand_whole_beside(directory.root)
     if not os.path.lexists(target):
         return _change(number, target=str(target), written=_into_new(directory, record, target, to, progress))
     other = _other_directory(directory, target)
@@ -350,6 +354,7 @@ def fork(directory: Directory, named: str, target: Path, to: str | None, progres
         there = Directory(other)
         if not _has_copy(there, directory, record, to):
             raise UsageError(f"{target} is there already, and a fork makes a new directory; name another one")
+        demand_whole_beside(other)
         _make_durable(there, there.record(number))
     return _change(number, target=str(target), was_done=True)
 
@@ -411,6 +416,7 @@ def _other_directory(source: Directory, target: Path) -> Path:
 def _into_other(source: Directory, record: CompletedCheckpoint, target: Path, progress: Progress) -> list[str]:
     """Write a snapshot into a directory that has others; returns the names of what was written."""
     with changing(_other_directory(source, target)) as into:
+        demand_whole_beside(into.root)
         if _has_copy(into.directory, source, record, None):
             _make_durable(into.directory, into.directory.record(int(record.checkpoint)))
             return []
@@ -539,12 +545,16 @@ def _make_durable(directory: Directory, record: CompletedCheckpoint) -> None:
 
 
 def _demand_whole(directory: Directory, record: CompletedCheckpoint) -> None:
-    """Raise UsageError if a snapshot cannot be restored."""
+    """Raise UsageError if a snapshot cannot be restored, or is not as its run has reported it."""
     for task in record.handles:
         try:
             _restored(directory, record, task)
         except CorruptSnapshot as error:
             raise UsageError(f"{directory.root / SNAPSHOTS}: {said(error)}; nothing was changed") from None
+    try:
+        demand_as_reported(directory, record)
+    except UsageError as error:
+        raise UsageError(f"{error}; nothing was changed") from None
 
 
 def _restored(directory: Directory, record: CompletedCheckpoint, task: TaskId) -> Loaded:

@@ -6,21 +6,28 @@ file counts as its writer; a newer one that needs it *refers to* that snapshot.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from ....properties.model.history import History
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedCheckpoint
 from ....reference_impl.core.vocabulary.formats import CANONICAL, Manifest
-from ....reference_impl.core.vocabulary.ids import Handle
+from ....reference_impl.core.vocabulary.ids import Handle, TaskId
+from ....reference_impl.core.vocabulary.state import TaskState
+from ...runtime.exit_codes import UsageError
 from ...runtime.progress import Progress
-from .directory import LOGS, Directory, NotPermitted, UnreadableRecord, said
+from .beginning import demand_reported, run_before
+from .beside import damages, had_snapshot
+from .directory import LOGS, RECORDS, Directory, NotPermitted, UnreadableRecord, said
 from .recovery import choices
 
 FORMAT = "cutproof-snapshots/1"
 CHECKPOINT, SAVEPOINT = "checkpoint", "savepoint"
+_NUMBERED = re.compile(r"(?:.*/)?chk-(0|[1-9][0-9]{0,18})/.*")
 
 
 class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,9 +117,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """the snapshots of which a recovery of the last job would choose one; several if no run says how that job began"""
     snapshots: list[SnapshotSummary]
     unreadable: list[UnreadableRecord]
-    unneeded_files: int
-    """files that no snapshot needs, those of logs too"""
-    unneeded_bytes: int
+    unneeded_files: int | None
+    """files that no snapshot needs, those of logs too; null: some record cannot be read, or none is there any more, so
+    it is not known which are needed"""
+    unneeded_bytes: int | None
+    without_record: list[int]
+    """the checkpoints and savepoints of which there are files and no record: never complete, deleted, or the record is
+    lost"""
+    problems: list[str]
+    """of `verify`: what else keeps a snapshot from being restored, or a job from beginning here"""
     unfinished: str | None
     """the command that was interrupted; the next one that changes the directory ends it"""
     shown: ShownSnapshot | None = None
@@ -122,8 +135,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Every snapshot can be restored."""
-        return not self.unreadable and not any(one.problems for one in self.snapshots)
+        """Every snapshot can be restored, and what lies beside them is whole."""
+        return not self.unreadable and not self.problems and not any(one.problems for one in self.snapshots)
 
 
 class Inventory:
@@ -174,20 +187,28 @@ class Inventory:
             one, problems=problems, no_permission=bool(problems) and self._not_permitted.issuperset(problems)
         )
 
-    def restore_all(self, progress: Progress) -> dict[int, list[str]]:
-        """Read the whole state of every task, as a restore does; the problems that only this shows, by snapshot."""
+    def restore_all(self, run: History | None, progress: Progress) -> dict[int, list[str]]:
+        """Read the whole state of every task, as a restore does, and compare it with what the run has reported that
+        took the snapshots, if it is known; the problems that only this shows, by snapshot."""
         found: dict[int, list[str]] = {}
         progress.step("restoring every snapshot", len(self._directory.records))
         for at, (number, record) in enumerate(self._directory.records.items()):
             progress.advance(at)
             problems: list[str] = []
+            states: dict[TaskId, TaskState] = {}
             for task, handle in record.handles.items():
                 if not self._problems.get(handle) and (misnamed := self._directory.misnamed(record, task)):
                     problems.append(misnamed)
                 try:
-                    problems += self._directory.lacking(self._directory.load(handle).state)
+                    states[task] = self._directory.load(handle).state
+                    problems += self._directory.lacking(states[task])
                 except CorruptSnapshot as error:
                     problems.append(said(error))
+            if run is not None and not problems:
+                try:
+                    demand_reported(self._directory.root, record, states, run)
+                except UsageError as error:
+                    problems.append(str(error))
             found[number] = list(dict.fromkeys(problems))
         return found
 
@@ -278,6 +299,22 @@ class Inventory:
         needed = {log for record in self._directory.records.values() for log in record.logs}
         return [path for path in sorted(top.rglob("*")) if path.is_file() if not _names_of(path, top) & needed]
 
+    @property
+    def without_record(self) -> list[int]:
+        """The numbers of which there are files that no record needs, and no record; none if some cannot be read."""
+        if self._directory.unreadable:
+            return []
+        found = {int(match[1]) for name in self.unneeded if (match := _NUMBERED.fullmatch(name))}
+        return sorted(found - self._directory.records.keys())
+
+    @property
+    def has_lost_all(self) -> bool:
+        """There are files and no record.  A job whose first checkpoint was never complete leaves that too, and says so
+        in its own record."""
+        directory = self._directory
+        is_bare = not directory.records and not directory.unreadable and bool(directory.files_on_disk)
+        return is_bare and had_snapshot(directory.root) is not False
+
 
 def _names_of(path: Path, top: Path) -> set[str]:
     """The names of the logs in which a file may lie: of all folders above it."""
@@ -298,9 +335,17 @@ def report(
     read as a whole."""
     inventory = Inventory(directory, progress)
     snapshots = inventory.listed()
+    beside: list[str] = []
     if restoring:
-        problems = inventory.restore_all(progress)
+        run, beside = _beside(directory)
+        problems = inventory.restore_all(run, progress)
         snapshots = [inventory.with_problems(one, problems[one.id]) for one in snapshots]
+    if restoring and inventory.has_lost_all:
+        beside.append(
+            f"{directory.root / RECORDS} holds no record, and nobody knows which files belong to which snapshot: none"
+            " can be restored; restore the records from a copy"
+        )
+    is_known = not directory.unreadable and not inventory.has_lost_all
     unneeded = [directory.size(name) or 0 for name in inventory.unneeded]
     unneeded += [path.stat().st_size for path in inventory.unneeded_logs]
     return Report(
@@ -310,9 +355,21 @@ def report(
         recovery=list(choices(directory)),
         snapshots=snapshots,
         unreadable=directory.unreadable,
-        unneeded_files=len(unneeded),
-        unneeded_bytes=sum(unneeded),
+        unneeded_files=len(unneeded) if is_known else None,
+        unneeded_bytes=sum(unneeded) if is_known else None,
+        without_record=inventory.without_record,
+        problems=beside,
         unfinished=unfinished,
         shown=inventory.shown(shown) if shown is not None else None,
         change=change,
     )
+
+
+def _beside(directory: Directory) -> tuple[History | None, list[str]]:
+    """The run that took the snapshots, if it is known, and what is wrong with what lies beside them."""
+    found = list(damages(directory.root))
+    try:
+        before = run_before(directory.root)
+    except UsageError as error:
+        return None, [*found, str(error)]
+    return before[1] if before is not None else None, found

@@ -16,7 +16,8 @@ from cutproof.harness.reference_engine.snapshots.beginning import beginning
 from cutproof.harness.reference_engine.snapshots.changes import NOTE, Unfinished
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import UsageError
-from cutproof.reference_impl.core.vocabulary.ids import Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes.disk.durable import sealed
 from cutproof.reference_impl.processes.disk.files import DiskFiles
 from unit.harness.reference_engine.snapshots.continuing import left, stopped, unstopped
@@ -33,6 +34,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "store"))
+
+
+def save_job(root: Path, *, had_snapshot: bool) -> None:
+    record = JobRecord(job=1, attempt=AttemptId(1), next_checkpoint=CheckpointId(99), had_snapshot=had_snapshot)
+    (root / "jobs/job-1").write_bytes(sealed(record))
 
 
 # -- records ---------------------------------------------------------------------------------
@@ -168,3 +174,140 @@ def test_what_steers_a_terminal_is_shown_as_its_escape(root: Path, capsys: pytes
             assert r"\x1b[2Jtask\n0" in shown.out
             assert r"Finished tasks: \x1b[2Jtask\n0." in shown.out
             assert r"Logs of channels: \x1b[2Jlog." in shown.out
+
+
+# -- snapshots without a record ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", ["a job had a snapshot", "no record of a job"])
+def test_files_without_any_record_are_no_directory_that_is_whole(known: str, root: Path) -> None:
+    if known == "no record of a job":
+        shutil.rmtree(root / "jobs")
+    else:
+        save_job(root, had_snapshot=True)
+    numbers = {one.checkpoint for one in DiskFiles(root).listed()}
+    for path in (root / "records").iterdir():
+        path.unlink()
+    code, found, text = tool("verify", root)
+    assert code == 1
+    assert "holds no record" in found["problems"][0]
+    assert numbers <= set(found["without_record"])
+    assert (found["unneeded_files"], found["unneeded_bytes"]) == (None, None)
+    assert "There is no snapshot that could be restored." in text
+    assert "was restored" not in text
+    code, _, text = tool("list", root)
+    assert code == 0
+    assert "It is not known which files are needed, since no record is there." in text
+
+
+def test_a_job_that_was_killed_in_its_first_checkpoint_has_lost_nothing(root: Path) -> None:
+    save_job(root, had_snapshot=False)
+    for path in (root / "records").iterdir():
+        path.unlink()
+    code, found, text = tool("verify", root)
+    assert (code, found["problems"]) == (0, [])
+    assert "There are files and no record of" in text
+    assert "There is no snapshot that could be restored." in text
+
+
+def test_an_empty_store_is_whole_and_says_that_nothing_can_be_restored(tmp_path: Path) -> None:
+    for name in ("records", "snapshots"):
+        (tmp_path / name).mkdir()
+    code, _, text = tool("verify", tmp_path)
+    assert code == 0
+    assert "There is no snapshot that could be restored." in text
+
+
+def test_a_snapshot_whose_record_alone_is_gone_is_named(root: Path) -> None:
+    newest = DiskFiles(root).listed()[-1].checkpoint
+    (root / f"records/chk-{newest}").unlink()
+    for command in ("list", "verify"):
+        code, found, text = tool(command, root)
+        assert code == 0, "its checkpoint may have been aborted"
+        assert found["without_record"] == [newest]
+        assert f"There are files and no record of {newest}: " in text
+
+
+def test_which_files_are_needed_is_not_known_if_a_record_cannot_be_read(root: Path) -> None:
+    (root / f"records/chk-{DiskFiles(root).listed()[0].checkpoint}").write_bytes(b"garbage")
+    code, found, text = tool("list", root)
+    assert code == 0
+    assert (found["unneeded_files"], found["unneeded_bytes"], found["without_record"]) == (None, None, [])
+    assert "It is not known which files are needed, since a record cannot be read." in text
+    assert "No snapshot needs" not in text
+
+
+# -- what lies beside the snapshots ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["jobs/job-1", "positions/begins-0"])
+@pytest.mark.parametrize("damage", [b"garbage", None], ids=["garbage", "of another job"])
+def test_what_lies_beside_is_verified_and_neither_copied_nor_moved(
+    damage: bytes | None, name: str, root: Path, tmp_path: Path
+) -> None:
+    first = DiskFiles(root).listed()[0].checkpoint
+    other = tmp_path / "other"
+    assert tool("fork", root, first, other)[0] == 0
+    another = sealed(JobRecord(job=2, attempt=AttemptId(1), next_checkpoint=CheckpointId(1)))
+    for damaged, whole in ((root, other), (other, root)):
+        kept = (damaged / name).read_bytes()
+        (damaged / name).write_bytes(damage or another)
+        code, found, text = tool("verify", damaged)
+        assert code == 1
+        assert found["problems"][0].startswith(f"{damaged / name}: ")
+        assert "what lies beside them is not whole" in text
+        before = tree(damaged), tree(whole)
+        for words in (["fork", damaged, first, tmp_path / "target"], ["move", root, first, other]):
+            assert str(damaged / name) in refused(*words)
+        assert (tree(damaged), tree(whole)) == before
+        assert not (tmp_path / "target").exists()
+        (damaged / name).write_bytes(kept)
+    assert tool("move", root, first, other)[0] == 0
+
+
+# -- the run that took the snapshots -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stopped_job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stopped") / "kept"
+    left(folder, SimulatedSubject(), stopped(snapshot_format="native"))
+    return folder
+
+
+@pytest.fixture
+def kept(stopped_job: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(stopped_job, tmp_path / "kept"))
+
+
+def test_a_history_that_is_cut_off_is_named(kept: Path, tmp_path: Path) -> None:
+    assert tool("verify", kept)[0] == 0
+    path = kept / "run/history.json"
+    path.write_bytes(path.read_bytes()[:1_000])
+    before = tree(kept)
+    code, found, _ = tool("verify", kept)
+    assert code == 1
+    assert found["problems"][0].startswith(f"{path}: ")
+    first = DiskFiles(kept).listed()[0].checkpoint
+    assert str(path) in refused("fork", kept, "newest", tmp_path / "target")
+    assert str(path) in refused("move", kept, first, tmp_path / "target")
+    assert tree(kept) == before
+
+
+def test_a_state_of_another_snapshot_is_found_by_the_history_alone(kept: Path, tmp_path: Path) -> None:
+    first, second, *_ = DiskFiles(kept).listed()
+    shutil.copy(kept / "snapshots" / first.handles[SOURCE], kept / "snapshots" / second.handles[SOURCE])
+    code, found, _ = tool("verify", kept)
+    assert code == 1
+    bad = [one for one in found["snapshots"] if one["problems"]]
+    assert [one["id"] for one in bad] == [second.checkpoint]
+    assert "holds another state of source-0 than its run has reported" in bad[0]["problems"][0]
+    for words in (
+        ["convert", kept, second.checkpoint, "--to", "canonical"],
+        ["fork", kept, second.checkpoint, tmp_path / "target"],
+    ):
+        said = refused(*words)
+        assert "holds another state of source-0" in said
+        assert "nothing was changed" in said
+    shutil.rmtree(kept / "run")
+    assert tool("verify", kept)[0] == 0, "nobody knows which state it should be"
