@@ -59,7 +59,7 @@ examples:
   cutproof snapshots fork runs/ID newest upgraded --to canonical
 
 exit codes: 0 done, or all is whole; 1 verify: some snapshot cannot be restored, or what lies
-beside them is not whole; 2 bad input, no snapshot was changed; 4 the disk failed"""
+beside them cannot be read; 2 bad input, no snapshot was changed; 4 the disk failed"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -191,7 +191,7 @@ def _verified(report: Report) -> str:
         return "There is no snapshot that could be restored."
     if bad:
         return f"{bad} of {plural(count, 'snapshot')} cannot be restored."
-    beside = "; what lies beside them is not whole" if report.problems else ""
+    beside = ", but not all that lies beside them can be read" if report.problems else ""
     return f"Every state of {plural(count, 'snapshot')} was restored{beside}."
 
 

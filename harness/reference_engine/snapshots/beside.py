@@ -13,6 +13,7 @@ from ....reference_impl.processes.disk.durable import unsealed
 from ....reference_impl.processes.disk.files import position_in
 from ...runtime.exit_codes import UsageError
 from ...scenario.reading import bytes_of
+from .beginning import run_before
 from .directory import JOBS, LIMIT_BYTES, POSITIONS, said
 
 _JOB = re.compile(r"job-([0-9]{1,9})")
@@ -33,13 +34,14 @@ def checked(path: Path) -> bytes:
 
 
 def demand_whole_beside(root: Path) -> None:
-    """Raise UsageError, which names the file, if the record of a job, or where a log begins, is not whole."""
+    """Raise UsageError, which names the file, if the record of a job, where a log begins, or the run cannot be read."""
     for problem in damages(root):
         raise UsageError(problem)
+    run_before(root)
 
 
 def damages(root: Path) -> Iterator[str]:
-    """What is wrong with these files."""
+    """What is wrong with the records of jobs, and with where the logs of the sources begin."""
     for path in _files(root):
         try:
             checked(path)

@@ -135,7 +135,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Every snapshot can be restored, and what lies beside them is whole."""
+        """Every snapshot can be restored, and what lies beside them can be read."""
         return not self.unreadable and not self.problems and not any(one.problems for one in self.snapshots)
 
 

@@ -255,7 +255,7 @@ def test_what_lies_beside_is_verified_and_neither_copied_nor_moved(
         code, found, text = tool("verify", damaged)
         assert code == 1
         assert found["problems"][0].startswith(f"{damaged / name}: ")
-        assert "what lies beside them is not whole" in text
+        assert "but not all that lies beside them can be read" in text
         before = tree(damaged), tree(whole)
         for words in (["fork", damaged, first, tmp_path / "target"], ["move", root, first, other]):
             assert str(damaged / name) in refused(*words)
@@ -291,6 +291,16 @@ def test_a_history_that_is_cut_off_is_named(kept: Path, tmp_path: Path) -> None:
     first = DiskFiles(kept).listed()[0].checkpoint
     assert str(path) in refused("fork", kept, "newest", tmp_path / "target")
     assert str(path) in refused("move", kept, first, tmp_path / "target")
+    assert tree(kept) == before
+
+
+def test_a_snapshot_stays_if_the_run_beside_its_copy_cannot_be_read(kept: Path, tmp_path: Path) -> None:
+    first, other = DiskFiles(kept).listed()[0].checkpoint, tmp_path / "other"
+    assert tool("fork", kept, first, other)[0] == 0
+    path = other / "run/history.json"
+    path.write_bytes(path.read_bytes()[:1_000])
+    before = tree(kept)
+    assert str(path) in refused("move", kept, first, other)
     assert tree(kept) == before
 
 
