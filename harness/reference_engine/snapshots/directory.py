@@ -238,7 +238,7 @@ class Directory:
         return "" if same else f"{handle} names other files than the record chk-{record.checkpoint}"
 
     def lacking(self, state: TaskState) -> list[str]:
-        """What the logs lack to which a state refers: a restore reads all of it."""
+        """What the logs lack to which a state refers: a restore reads all of it.  Raises NotPermitted."""
         refs = [ref for refs in state.spilled.values() for ref in refs if ref.end > ref.first]
         return [problem for ref in refs if (problem := self._lacks(ref))]
 
@@ -246,6 +246,8 @@ class Directory:
         try:
             self.log(ref.log)
             all_elements(DiskLogs(self.root, whole_files=False), ref)
+        except PermissionError:
+            raise NotPermitted(f"the log {ref.log}: no permission to read it") from None
         except (CorruptSnapshot, OSError) as error:
             return f"the log {ref.log}: {said(error)}"
         return ""

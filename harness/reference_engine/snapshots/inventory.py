@@ -166,20 +166,20 @@ class Inventory:
         try:
             found = self._directory.first(handle)
         except CorruptSnapshot as error:
-            self._note(handle, error)
+            self._problems[handle] = self._said(error)
             return 1
         for file in found.files if isinstance(found, Manifest) else ():
             if file.name not in self._problems:
                 try:
                     self._directory.check(file)
                 except CorruptSnapshot as error:
-                    self._note(file.name, error)
+                    self._problems[file.name] = self._said(error)
         return 1 + (len(found.files) if isinstance(found, Manifest) else 0)
 
-    def _note(self, name: Handle, error: CorruptSnapshot) -> None:
-        self._problems[name] = said(error)
+    def _said(self, error: CorruptSnapshot) -> str:
         if isinstance(error, NotPermitted):
             self._not_permitted.add(said(error))
+        return said(error)
 
     def with_problems(self, one: SnapshotSummary, more: Sequence[str]) -> SnapshotSummary:
         problems = list(dict.fromkeys((*one.problems, *more)))
@@ -203,7 +203,7 @@ class Inventory:
                     states[task] = self._directory.load(handle).state
                     problems += self._directory.lacking(states[task])
                 except CorruptSnapshot as error:
-                    problems.append(said(error))
+                    problems.append(self._said(error))
             if run is not None and not problems:
                 try:
                     demand_reported(self._directory.root, record, states, run)

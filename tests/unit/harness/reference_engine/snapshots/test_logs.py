@@ -85,6 +85,25 @@ def test_a_log_that_lacks_some_elements_is_no_whole_snapshot(kept: Path, stays: 
         begun(kept, SimulatedSubject(), unstopped(**SLOW), str(number))
 
 
+def test_a_log_that_may_not_be_read_is_not_told_as_loss(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    number, ref = referred(kept)[-1]
+    read = Path.read_bytes
+
+    def denied(path: Path) -> bytes:
+        if path.is_relative_to(kept / "logs" / ref.log):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    code, found, text = tool("verify", kept)
+    assert code == 1
+    (listed,) = [one for one in found["snapshots"] if one["id"] == number]
+    assert listed["problems"] == [f"the log {ref.log}: no permission to read it"]
+    assert listed["no_permission"]
+    assert "NO PERMISSION" in text
+    assert "no permission to read it" in refused("fork", kept, number, kept.parent / "fork")
+
+
 def test_a_fork_takes_the_logs_along(kept: Path, tmp_path: Path) -> None:
     number, _ = referred(kept)[-1]
     assert tool("fork", kept, number, tmp_path / "fork")[0] == 0
