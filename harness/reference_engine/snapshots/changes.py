@@ -20,7 +20,6 @@ from pathlib import Path
 
 import msgspec
 
-from ....reference_impl.core.backends.stored import Loaded
 from ....reference_impl.core.vocabulary.errors import CorruptSnapshot
 from ....reference_impl.core.vocabulary.events import CompletedCheckpoint, JobRecord
 from ....reference_impl.core.vocabulary.ids import Handle, TaskId
@@ -36,7 +35,7 @@ from .beginning import RUN, demand_as_reported, demand_of_ancestor, demand_of_ru
 from .beside import checked, demand_whole_beside
 from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
 from .inventory import Change
-from .recovery import choices
+from .recovery import demand_unneeded
 from .refiling import entries_file, handles_for, refiled
 
 TOOL = "snapshots-tool"
@@ -152,7 +151,7 @@ class Changing:
         try:
             for done, (task, handle) in enumerate(record.handles.items()):
                 progress.advance(done)
-                loaded = _restored(source, record, task)
+                loaded = source.restored(record, task)
                 if to is None:
                     parts = [(name, source.content(name) or b"") for name in (*(f.name for f in loaded.files), handle)]
                 else:
@@ -312,7 +311,7 @@ def delete_snapshot(here: Changing, named: str) -> Change:
     if _may_have_been(here.directory, number):
         return _change(number, was_done=True)
     record = here.directory.record(number)
-    _refuse_needed(here, number)
+    demand_unneeded(here.directory, number)
     command = _deletion("delete", here.directory, record)
     here.note(command)
     here.forget(number)
@@ -326,7 +325,7 @@ def move(here: Changing, named: str, target: Path, progress: Progress) -> Change
     if _may_have_been(here.directory, number) and _is_in(target, here.directory, number):
         return _change(number, target=str(target), was_done=True)
     record = here.directory.record(number)
-    _refuse_needed(here, number, "; fork copies it")
+    demand_unneeded(here.directory, number, "; fork copies it")
     _demand_whole(here.directory, record)
     demand_whole_beside(here.root)
     command = _deletion("move", here.directory, record)
@@ -386,20 +385,6 @@ def _is_in(target: Path, source: Directory, number: int) -> bool:
             demand_of_run(there, record, source.root)
         _demand_whole(there, record)
     return True
-
-
-def _refuse_needed(here: Changing, number: int, instead: str = "") -> None:
-    """Raise UsageError for a snapshot with which a job would begin: the next one, or the last one after a failure."""
-    chosen, newest = choices(here.directory), here.directory.newest
-    if number in chosen:
-        what = f"the newest of {here.root}" if number == newest else f"the one of {here.root}"
-        unknown = "" if len(chosen) == 1 else " (no run there says how its last job began)"
-        why = f"{what} which a recovery {'would' if len(chosen) == 1 else 'may'} choose{unknown}"
-    elif number == newest:
-        why = f"the newest of {here.root}, with which a new job begins"
-    else:
-        return
-    raise UsageError(f"snapshot {number} is {why}: it stays{instead}")
 
 
 def _other_directory(source: Directory, target: Path) -> Path:
@@ -524,7 +509,7 @@ def _has_copy(there: Directory, source: Directory, record: CompletedCheckpoint, 
         return False
     try:
         return list(other.handles) == list(record.handles) and all(
-            ordered(source.load(handle).state) == ordered(_restored(there, other, task).state)
+            ordered(source.load(handle).state) == ordered(there.restored(other, task).state)
             for task, handle in record.handles.items()
         )
     except CorruptSnapshot as error:
@@ -546,25 +531,12 @@ def _make_durable(directory: Directory, record: CompletedCheckpoint) -> None:
 
 def _demand_whole(directory: Directory, record: CompletedCheckpoint) -> None:
     """Raise UsageError if a snapshot cannot be restored, or is not as its run has reported it."""
-    for task in record.handles:
-        try:
-            _restored(directory, record, task)
-        except CorruptSnapshot as error:
-            raise UsageError(f"{directory.root / SNAPSHOTS}: {said(error)}; nothing was changed") from None
+    if problem := directory.problem(record):
+        raise UsageError(f"{directory.root / SNAPSHOTS}: {problem}; nothing was changed")
     try:
         demand_as_reported(directory, record)
     except UsageError as error:
         raise UsageError(f"{error}; nothing was changed") from None
-
-
-def _restored(directory: Directory, record: CompletedCheckpoint, task: TaskId) -> Loaded:
-    """The state of a task; raises CorruptSnapshot if a file is not whole or not the one that its record means, or a log
-    lacks what it refers to."""
-    loaded = directory.load(record.handles[task])
-    for problem in (directory.misnamed(record, task), *directory.lacking(loaded.state)):
-        if problem:
-            raise CorruptSnapshot(problem)
-    return loaded
 
 
 def _change(

@@ -237,6 +237,24 @@ class Directory:
         same = named == record.files.get(task, ())
         return "" if same else f"{handle} names other files than the record chk-{record.checkpoint}"
 
+    def restored(self, record: CompletedCheckpoint, task: TaskId) -> Loaded:
+        """The state of a task; raises CorruptSnapshot if a file is not whole or not the one that its record means, or a
+        log lacks what it refers to."""
+        loaded = self.load(record.handles[task])
+        for problem in (self.misnamed(record, task), *self.lacking(loaded.state)):
+            if problem:
+                raise CorruptSnapshot(problem)
+        return loaded
+
+    def problem(self, record: CompletedCheckpoint) -> str:
+        """What keeps a snapshot from being restored; empty if nothing does."""
+        try:
+            for task in record.handles:
+                self.restored(record, task)
+        except CorruptSnapshot as error:
+            return said(error)
+        return ""
+
     def lacking(self, state: TaskState) -> list[str]:
         """What the logs lack to which a state refers: a restore reads all of it.  Raises NotPermitted."""
         refs = [ref for refs in state.spilled.values() for ref in refs if ref.end > ref.first]

@@ -33,6 +33,36 @@ def choices(directory: Directory) -> tuple[int, ...]:
     return found if len(found) <= 1 else _chosen(directory, job, list(_begun(directory, job)) or ways)
 
 
+def demand_unneeded(directory: Directory, number: int, instead: str = "") -> None:
+    """Raise UsageError for a snapshot with which a job would begin: the next one, or the last one after a failure.  If
+    neither can be restored, also for the newest that can."""
+    chosen, newest = choices(directory), directory.newest
+    if number in chosen:
+        what = f"the newest of {directory.root}" if number == newest else f"the one of {directory.root}"
+        unknown = "" if len(chosen) == 1 else " (no run there says how its last job began)"
+        why = f"{what} which a recovery {'would' if len(chosen) == 1 else 'may'} choose{unknown}"
+    elif number == newest:
+        why = f"the newest of {directory.root}, with which a new job begins"
+    elif newest is not None and (damage := _damage(directory, number, {*chosen, newest})):
+        why = f"the newest of {directory.root} that can be restored, as {damage}"
+    else:
+        return
+    raise UsageError(f"snapshot {number} is {why}: it stays{instead}")
+
+
+def _damage(directory: Directory, number: int, needed: set[int]) -> str:
+    """What is wrong with the snapshots with which a job would begin, if this is the newest other that can be restored;
+    otherwise empty."""
+    newest_first = [*sorted(needed, reverse=True), *sorted(directory.records.keys() - needed, reverse=True)]
+    damage = ""
+    for one in newest_first:
+        problem = directory.problem(directory.records[one])
+        if not problem:
+            return damage if one == number else ""
+        damage = damage or f"{one} is damaged ({problem})"
+    return ""
+
+
 def _chosen(directory: Directory, job: int, ways: list[_BEGUN]) -> tuple[int, ...]:
     engine, records = RestoreChoice(), tuple(directory.records.values())
     chosen = [engine.choose(engine.recoverable(records, job, named, restored)) for named, restored in ways]

@@ -293,6 +293,47 @@ def test_bad_usage_is_one_line(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "store"]
 
 
+# -- the last one that is whole --------------------------------------------------------------------
+
+
+def test_the_newest_that_is_whole_stays_if_the_one_for_a_recovery_is_damaged(root: Path, tmp_path: Path) -> None:
+    *older, whole, newest = DiskFiles(root).listed()
+    halve(root / "snapshots" / newest.handles[OP])
+    said = (
+        f"snapshot {whole.checkpoint} is the newest of {root} that can be restored, as {newest.checkpoint} is damaged"
+    )
+    for words in (["delete", root, whole.checkpoint], ["move", root, whole.checkpoint, tmp_path / "target"]):
+        before = tree(tmp_path)
+        line = refused(*words)
+        assert said in line
+        assert f"{newest.handles[OP]}: " in line
+        assert tree(tmp_path) == before
+    for one in older:
+        assert tool("delete", root, one.checkpoint)[0] == 0
+    assert said in refused("delete", root, whole.checkpoint)
+
+
+def test_what_is_damaged_too_may_go(root: Path) -> None:
+    first, *others = DiskFiles(root).listed()
+    for one in others:
+        halve(root / "snapshots" / one.handles[OP])
+    *damaged, newest = others
+    assert f"as {newest.checkpoint} is damaged" in refused("delete", root, first.checkpoint)
+    for one in damaged:
+        assert tool("delete", root, one.checkpoint)[0] == 0
+    assert "can be restored" in refused("delete", root, first.checkpoint)
+
+
+def test_if_none_can_be_restored_the_older_may_go(root: Path) -> None:
+    first, *_ = records = DiskFiles(root).listed()
+    for one in records:
+        halve(root / "snapshots" / one.handles[OP])
+    assert tool("delete", root, first.checkpoint)[0] == 0
+
+
+# -- what is in the way ----------------------------------------------------------------------------
+
+
 def test_what_is_in_the_way_of_a_new_directory_is_not_removed(root: Path, tmp_path: Path) -> None:
     (tmp_path / ".target.unfinished").mkdir()
     (tmp_path / ".target.unfinished" / "thesis.txt").write_text("mine")
