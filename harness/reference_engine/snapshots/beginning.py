@@ -33,7 +33,7 @@ from ...scenario.reading import bytes_of
 from ...scenario.recorded import read_recorded
 from ..orchestrator.evidence import EVIDENCE, kept
 from ..subjects.past import Past, past_of
-from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, Directory, locked, root_of, said
+from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, Directory, demand_outside, locked, root_of, said
 from .renaming import renamed
 
 RUN, SCENARIO, HISTORY = "run", "scenario.json", "history.json"
@@ -113,6 +113,7 @@ def _write_log(logs: DiskLogs, log: str, elements: list[tuple[int, Element]]) ->
 
 def demand_new(folder: Path) -> None:
     """Raise UsageError if a run cannot leave its snapshots there."""
+    demand_outside(folder)
     if os.path.lexists(folder):
         raise UsageError(f"{folder} is there already; name a new directory for the snapshots")
     if not folder.absolute().parent.is_dir():

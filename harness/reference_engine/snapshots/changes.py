@@ -33,7 +33,20 @@ from ...scenario.files import text_of_history
 from ...scenario.reading import bytes_of
 from .beginning import RUN, demand_as_reported, demand_of_ancestor, demand_of_run, run_before, write_run
 from .beside import checked, demand_whole_beside
-from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, RECORDS, SNAPSHOTS, Directory, locked, root_of, said
+from .directory import (
+    JOBS,
+    LIMIT_BYTES,
+    LOGS,
+    POSITIONS,
+    RECORDS,
+    SNAPSHOTS,
+    Directory,
+    demand_nothing_within,
+    demand_outside,
+    locked,
+    root_of,
+    said,
+)
 from .inventory import Change
 from .recovery import demand_unneeded
 from .refiling import entries_file, handles_for, refiled
@@ -321,6 +334,7 @@ def delete_snapshot(here: Changing, named: str) -> Change:
 
 def move(here: Changing, named: str, target: Path, progress: Progress) -> Change:
     """Write a snapshot into another directory, new or not, then delete it here."""
+    demand_outside(target)
     number = here.directory.number(named)
     if _may_have_been(here.directory, number) and _is_in(target, here.directory, number):
         return _change(number, target=str(target), was_done=True)
@@ -342,6 +356,7 @@ def move(here: Changing, named: str, target: Path, progress: Progress) -> Change
 def fork(directory: Directory, named: str, target: Path, to: str | None, progress: Progress) -> Change:
     """Copy a snapshot with all that it needs into a new directory, from which a job can begin.  The caller has locked
     the directory."""
+    demand_outside(target)
     number = directory.number(named)
     record = directory.record(number)
     _demand_whole(directory, record)
@@ -395,6 +410,7 @@ def _other_directory(source: Directory, target: Path) -> Path:
         raise UsageError(f"{target} is there already, and is no directory of snapshots; name another one") from None
     if os.path.realpath(root) == os.path.realpath(source.root):
         raise UsageError(f"{target} is the directory itself; name another one")
+    demand_nothing_within(root)
     return root
 
 
@@ -439,8 +455,6 @@ def _into_new(
 ) -> list[str]:
     """Make a directory aside, and rename it when it is whole."""
     target = Path(os.path.abspath(target))
-    if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(source.root)):
-        raise UsageError(f"{target} lies in {source.root} itself; name another directory")
     if not target.parent.is_dir():
         raise UsageError(f"there is no directory {target.parent}; make it first")
     with _new_aside(target) as aside:

@@ -26,7 +26,7 @@ from ....reference_impl.core.vocabulary.state import Ref, TaskState
 from ....reference_impl.driver.durable.spills import all_elements
 from ....reference_impl.processes.configuration import STORE
 from ....reference_impl.processes.disk.durable import body_of, unsealed
-from ....reference_impl.processes.disk.files import below
+from ....reference_impl.processes.disk.files import COPIES, below
 from ....reference_impl.processes.disk.logs import DiskLogs
 from ...runtime.exit_codes import UsageError, one_line, shortened
 from ...scenario.reading import bytes_of, json_of
@@ -58,7 +58,7 @@ class UnreadableRecord(msgspec.Struct, frozen=True):
 def root_of(folder: Path) -> Path:
     """The directory of snapshots that a user names: the folder itself, or the store of a saved run in it."""
     for one in (folder, folder / STORE):
-        if all(os.path.isdir(one / name) for name in (SNAPSHOTS, RECORDS)):
+        if _holds_snapshots(one):
             return one
     if not os.path.isdir(folder):
         raise UsageError(
@@ -67,6 +67,24 @@ def root_of(folder: Path) -> Path:
     raise UsageError(
         f"{folder} holds no snapshots: neither it nor a folder {STORE} in it has the folders {RECORDS} and {SNAPSHOTS}"
     )
+
+
+def _holds_snapshots(folder: Path) -> bool:
+    return all(os.path.isdir(folder / name) for name in (SNAPSHOTS, RECORDS))
+
+
+def demand_outside(target: Path) -> None:
+    """Raise UsageError for a place in a directory of snapshots: all that lies there belongs to its own snapshots."""
+    for above in Path(os.path.realpath(target)).parents:
+        if _holds_snapshots(above):
+            raise UsageError(f"{target} lies in {above}, a directory of snapshots; name a place outside of it")
+
+
+def demand_nothing_within(root: Path) -> None:
+    """Raise UsageError if another directory of snapshots lies in this one, other than the copies of its user."""
+    for folder, folders, _ in os.walk(root):
+        if Path(folder) not in (root, root / COPIES) and {SNAPSHOTS, RECORDS} <= {*folders}:
+            raise UsageError(f"another directory of snapshots lies in {root}: {folder}; name another directory")
 
 
 @contextmanager

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from cutproof.harness.reference_engine.snapshots.beginning import demand_new
 from cutproof.harness.reference_engine.snapshots.changes import NOTE, Changing, Unfinished
 from cutproof.harness.reference_engine.snapshots.directory import locked
+from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.formats import SORTED, Manifest, StateFile
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -276,7 +278,8 @@ def test_a_note_that_nobody_of_us_wrote(kind: str, root: Path, tmp_path: Path) -
         (["fork", "store", "newest", "file"], "file is there already, and is no directory of snapshots"),
         (["fork", "store", "newest", "empty"], "empty is there already, and is no directory of snapshots"),
         (["fork", "store", "newest", "none/target"], "there is no directory"),
-        (["fork", "store", "newest", "store/target"], "lies in store itself"),
+        (["fork", "store", "newest", "store/target"], "store/target lies in "),
+        (["fork", "store", "newest", "store/snapshots/in"], "a directory of snapshots; name a place outside of it"),
         (["fork", "store", "newest", "store"], "store is the directory itself"),
         (["frobnicate", "store"], "invalid choice: 'frobnicate'"),
     ],
@@ -291,6 +294,36 @@ def test_bad_usage_is_one_line(
     assert reason in refused(*words)
     assert tree(root) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "store"]
+
+
+@pytest.mark.parametrize("place", ["snapshots/in", "copies", "in/new", "link"])
+@pytest.mark.parametrize("command", ["move", "fork"])
+def test_no_directory_is_made_within_another(command: str, place: str, root: Path, tmp_path: Path) -> None:
+    """The other would count the files as needed by no snapshot of its own."""
+    other = left_by_a_job(tmp_path / "other", retained_checkpoints=1)
+    (other / "in").mkdir()
+    (tmp_path / "link").symlink_to(other / "in")
+    target = tmp_path / "link" / "new" if place == "link" else other / place
+    before = tree(tmp_path)
+    assert f"lies in {other}, a directory of snapshots" in refused(command, root, min(states(root)), target)
+    assert tree(tmp_path) == before
+
+
+def test_no_run_leaves_its_snapshots_within_those_of_another(root: Path) -> None:
+    with pytest.raises(UsageError, match=f"lies in {root}, a directory of snapshots"):
+        demand_new(root / "snapshots" / "in")
+
+
+def test_a_directory_with_another_one_in_it_is_no_target(root: Path, tmp_path: Path) -> None:
+    first, *_ = DiskFiles(root).listed()
+    other = tmp_path / "other"
+    assert tool("fork", root, "newest", other)[0] == 0
+    shutil.copytree(root, other / "in")
+    before = tree(tmp_path)
+    assert f"another directory of snapshots lies in {other}" in refused("move", root, first.checkpoint, other)
+    assert tree(tmp_path) == before
+    shutil.move(other / "in", other / "copies")
+    assert tool("move", root, first.checkpoint, other)[0] == 0
 
 
 # -- the last one that is whole --------------------------------------------------------------------
