@@ -33,7 +33,7 @@ from ...scenario.reading import bytes_of
 from ...scenario.recorded import read_recorded
 from ..orchestrator.evidence import EVIDENCE, kept
 from ..subjects.past import Past, past_of
-from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, Directory, demand_outside, locked, root_of, said
+from .directory import JOBS, LIMIT_BYTES, LOGS, POSITIONS, Directory, demand_outside, locked, owner_of, root_of, said
 from .renaming import renamed
 
 RUN, SCENARIO, HISTORY = "run", "scenario.json", "history.json"
@@ -168,11 +168,12 @@ def write_run(folder: Path, scenario: Scenario, history: History) -> None:
 
 
 def run_before(root: Path) -> tuple[Scenario, History] | None:
-    """The run that took the snapshots of a directory; None if nothing there tells of it."""
-    if (root / RUN).is_dir():
-        return read_recorded(root / RUN / HISTORY, root / RUN / SCENARIO)
-    if (root.parent / EVIDENCE).is_file():
-        return kept(root.parent)
+    """The run that took the snapshots of a directory, or of which they are copies; None if nothing tells of it."""
+    owner = owner_of(root)
+    if (owner / RUN).is_dir():
+        return read_recorded(owner / RUN / HISTORY, owner / RUN / SCENARIO)
+    if (owner.parent / EVIDENCE).is_file():
+        return kept(owner.parent)
     return None
 
 
@@ -187,7 +188,7 @@ def beginning(folder: Path, named: str, scenario: Scenario) -> Beginning:
         before = run_before(root)
         if before is None:
             raise UsageError(
-                f"{root} does not say which run took its snapshots (it has no folder {RUN}), so nobody knows"
+                f"{directory.owner} does not say which run took its snapshots (it has no folder {RUN}), so nobody knows"
                 " which rows are still owed; begin from what `replay --snapshots` or a saved run has left"
             )
         _demand_fitting(before[0], scenario, folder)
@@ -375,14 +376,14 @@ def _stores(directory: Directory, records: tuple[CompletedCheckpoint, ...], hist
     """A copy of what a job needs that begins from the last of these snapshots."""
     names = dict.fromkeys(name for one in records for name in directory.needed(one))
     last = records[-1]
-    job = _job_record(directory.root, last, history)
+    job = _job_record(directory.owner, last, history)
     logs = DiskLogs(directory.root, whole_files=False)
     try:
         return Stores(
             records=tuple(one.in_another_place() for one in records),
             files={name: directory.content(name) or b"" for name in names},
             job=job,
-            trimmed=dict(_trimmed(directory.root)),
+            trimmed=dict(_trimmed(directory.owner)),
             logs={
                 log: logs.read(Ref(log, 0, ALL))
                 for one in records

@@ -229,7 +229,7 @@ class Changing:
                 names.append(f"{LOGS}/{log}/{name}")
         return names
 
-    def copy_beside(self, source: Path) -> None:
+    def copy_beside(self, source: Directory) -> None:
         """What a job that begins here has to know: which numbers former jobs have used, where the logs of the sources
         begin, and what the run that took the snapshot has committed.  The greater numbers count if some are here.
         Raises UsageError if a file cannot be read; then nothing is written."""
@@ -237,7 +237,8 @@ class Changing:
         beside = ((JOBS, "*", _greater_numbers), (POSITIONS, LOG_BEGINNINGS, _later_beginning))
         files: list[tuple[Path, bytes]] = []
         for top, pattern, greater in beside:
-            for path in sorted((source / top).glob(pattern)) if (source / top).is_dir() else ():
+            folder = source.owner / top
+            for path in sorted(folder.glob(pattern)) if folder.is_dir() else ():
                 data, here = checked(path), self.root / top / path.name
                 if os.path.lexists(here):
                     try:
@@ -245,7 +246,7 @@ class Changing:
                     except CorruptSnapshot as error:
                         raise UsageError(f"{path} or {here}: {said(error)}; restore this file from a copy") from None
                 files.append((here, data))
-        before = run_before(source)
+        before = run_before(source.root)
         is_told = run_before(self.root) is not None
         for path, data in files:
             self.put(path, data)
@@ -341,7 +342,7 @@ def move(here: Changing, named: str, target: Path, progress: Progress) -> Change
     record = here.directory.record(number)
     demand_unneeded(here.directory, number, "; fork copies it")
     _demand_whole(here.directory, record)
-    demand_whole_beside(here.root)
+    demand_whole_beside(here.directory.owner)
     command = _deletion("move", here.directory, record)
     here.note(command)
     if os.path.lexists(target):
@@ -360,7 +361,7 @@ def fork(directory: Directory, named: str, target: Path, to: str | None, progres
     number = directory.number(named)
     record = directory.record(number)
     _demand_whole(directory, record)
-    demand_whole_beside(directory.root)
+    demand_whole_beside(directory.owner)
     if not os.path.lexists(target):
         return _change(number, target=str(target), written=_into_new(directory, record, target, to, progress))
     other = _other_directory(directory, target)
@@ -381,8 +382,11 @@ def _deletion(command: str, directory: Directory, record: CompletedCheckpoint) -
 
 def _may_have_been(directory: Directory, number: int) -> bool:
     """Whether a snapshot that is not here may have been here.  Neither command takes the newest one away, so each that
-    they have taken is older."""
-    return number not in directory.records and 0 < number < (directory.newest or 0)
+    they have taken is older.  Of copies they take any, but the job has no older one as its newest."""
+    last = (directory.newest or 0) - 1
+    if directory.has_copies:
+        last = max(last, Directory(directory.owner).newest or 0)
+    return number not in directory.records and 0 < number <= last
 
 
 def _is_in(target: Path, source: Directory, number: int) -> bool:
@@ -410,6 +414,8 @@ def _other_directory(source: Directory, target: Path) -> Path:
         raise UsageError(f"{target} is there already, and is no directory of snapshots; name another one") from None
     if os.path.realpath(root) == os.path.realpath(source.root):
         raise UsageError(f"{target} is the directory itself; name another one")
+    if source.has_copies and os.path.samefile(root, source.owner):
+        raise UsageError(f"{target} is the directory to which these copies belong; name another one")
     demand_nothing_within(root)
     return root
 
@@ -417,7 +423,7 @@ def _other_directory(source: Directory, target: Path) -> Path:
 def _into_other(source: Directory, record: CompletedCheckpoint, target: Path, progress: Progress) -> list[str]:
     """Write a snapshot into a directory that has others; returns the names of what was written."""
     with changing(_other_directory(source, target)) as into:
-        demand_whole_beside(into.root)
+        demand_whole_beside(into.directory.owner)
         if _has_copy(into.directory, source, record, None):
             _make_durable(into.directory, into.directory.record(int(record.checkpoint)))
             return []
@@ -436,7 +442,7 @@ def _into_other(source: Directory, record: CompletedCheckpoint, target: Path, pr
         except CorruptSnapshot as error:
             raise UsageError(f"{source.root / SNAPSHOTS}: {said(error)}; nothing was changed") from None
         into.note(command)
-        into.copy_beside(source.root)
+        into.copy_beside(source)
         written = into.write(source, record, None, progress)
         into.end(command)
         return written
@@ -462,7 +468,7 @@ def _into_new(
             (aside / name).mkdir()
         made = Changing(aside)
         written = made.write(source, record, to, progress)
-        made.copy_beside(source.root)
+        made.copy_beside(source)
         sync(aside)
         try:
             os.rename(aside, target)

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -73,6 +73,12 @@ def _holds_snapshots(folder: Path) -> bool:
     return all(os.path.isdir(folder / name) for name in (SNAPSHOTS, RECORDS))
 
 
+def owner_of(root: Path) -> Path:
+    """Where the run, its jobs and their positions are: the directory itself, or that whose user's copies it holds."""
+    real = Path(os.path.realpath(root))
+    return real.parent if real.name == COPIES and _holds_snapshots(real.parent) else root
+
+
 def demand_outside(target: Path) -> None:
     """Raise UsageError for a place in a directory of snapshots: all that lies there belongs to its own snapshots."""
     for above in Path(os.path.realpath(target)).parents:
@@ -90,10 +96,13 @@ def demand_nothing_within(root: Path) -> None:
 @contextmanager
 def locked(root: Path, *, alone: bool, busy: str | None = None) -> Iterator[int]:
     """No job runs in the directory and no other `cutproof snapshots` changes it meanwhile; `alone`: none reads it
-    either.  The lock ends with its process.  Yields the open directory.  Raises UsageError, with the text `busy` if it
-    is given, if somebody works there."""
-    descriptor = os.open(root, os.O_RDONLY)
-    try:
+    either.  Nor does anybody change the directory to which copies belong.  The lock ends with its process.  Yields the
+    open directory.  Raises UsageError, with the text `busy` if it is given, if somebody works there."""
+    with ExitStack() as stack:
+        if (owner := owner_of(root)) != root:
+            stack.enter_context(locked(owner, alone=False, busy=busy))
+        descriptor = os.open(root, os.O_RDONLY)
+        stack.callback(os.close, descriptor)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -103,8 +112,6 @@ def locked(root: Path, *, alone: bool, busy: str | None = None) -> Iterator[int]
                 " repeat this command when that one has ended"
             ) from None
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 class Directory:
@@ -112,7 +119,9 @@ class Directory:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        _demand_plain(root)
+        self.owner = owner_of(root)
+        """where the run, its jobs and their positions are"""
+        _demand_plain(self.owner)
         self.records: dict[int, CompletedCheckpoint] = {}
         """by number of the checkpoint, in order"""
         self.unreadable: list[UnreadableRecord] = []
@@ -127,6 +136,11 @@ class Directory:
         self._manifests: dict[Handle, TaskState | Manifest] = {}
 
     # -- which snapshots -----------------------------------------------------------------
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether these are copies that a user has had made: no job recovers from them."""
+        return self.owner != self.root
 
     @property
     def newest(self) -> int | None:

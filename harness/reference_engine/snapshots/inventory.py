@@ -313,7 +313,7 @@ class Inventory:
         in its own record."""
         directory = self._directory
         is_bare = not directory.records and not directory.unreadable and bool(directory.files_on_disk)
-        return is_bare and had_snapshot(directory.root) is not False
+        return is_bare and not directory.has_copies and had_snapshot(directory.root) is not False
 
 
 def _names_of(path: Path, top: Path) -> set[str]:
@@ -367,7 +367,7 @@ def report(
 
 def _beside(directory: Directory) -> tuple[History | None, list[str]]:
     """The run that took the snapshots, if it is known, and what is wrong with what lies beside them."""
-    found = list(damages(directory.root))
+    found = list(damages(directory.owner))
     try:
         before = run_before(directory.root)
     except UsageError as error:

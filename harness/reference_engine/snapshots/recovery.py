@@ -22,9 +22,9 @@ _BEGUN = tuple[CheckpointId | None, bool]
 
 
 def choices(directory: Directory) -> tuple[int, ...]:
-    """The snapshots among which a recovery would choose, oldest first: one or none.  Several if their kind or age
-    matters, and no run in the directory says how its last job began."""
-    if directory.unreadable:
+    """The snapshots among which a recovery would choose, oldest first: one or none, none of copies.  Several if
+    their kind or age matters, and no run in the directory says how its last job began."""
+    if directory.unreadable or directory.has_copies:
         return ()
     job = _last_job(directory)
     former = [one.checkpoint for one in directory.records.values() if one.job != job]
@@ -35,7 +35,9 @@ def choices(directory: Directory) -> tuple[int, ...]:
 
 def demand_unneeded(directory: Directory, number: int, instead: str = "") -> None:
     """Raise UsageError for a snapshot with which a job would begin: the next one, or the last one after a failure.  If
-    neither can be restored, also for the newest that can."""
+    neither can be restored, also for the newest that can.  Copies are their user's: each may go."""
+    if directory.has_copies:
+        return
     chosen, newest = choices(directory), directory.newest
     if number in chosen:
         what = f"the newest of {directory.root}" if number == newest else f"the one of {directory.root}"
