@@ -102,6 +102,21 @@ def test_each_copy_may_be_deleted_and_no_recovery_chooses_one(kept: Path) -> Non
     assert "has no snapshot 99" in refused("delete", kept / COPIES, 99)
 
 
+def test_a_first_copy_that_was_interrupted_is_no_loss(kept: Path) -> None:
+    """Its record is written last."""
+    for record in (kept / COPIES / "records").iterdir():
+        record.unlink()
+    code, found, _ = tool("verify", kept / COPIES)
+    assert (code, found["problems"], bool(found["without_record"])) == (0, [], True)
+
+
+def test_verify_of_copies_reads_what_lies_beside_the_snapshots(kept: Path) -> None:
+    (kept / "jobs" / "job-1").write_bytes(b"garbage")
+    code, found, _ = tool("verify", kept / COPIES)
+    assert code == 1
+    assert str(kept / "jobs" / "job-1") in found["problems"][0]
+
+
 def test_a_move_of_the_newest_copy_may_be_repeated(kept: Path, tmp_path: Path) -> None:
     newer = max(states(kept / COPIES))
     assert tool("move", kept / COPIES, newer, tmp_path / "target")[1]["change"]["was_done"] is False
