@@ -78,6 +78,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     except PermissionError as error:
         raise UsageError(f"no permission for {error.filename}") from error
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UsageError(f"the name {error.filename} is too long; name a shorter one") from error
         if error.errno != errno.ENOSPC:
             raise
         where = f": {error.filename}" if error.filename else ""

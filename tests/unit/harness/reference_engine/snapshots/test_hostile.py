@@ -466,6 +466,13 @@ def test_a_target_that_somebody_makes_meanwhile_is_left_as_it_is(
     assert not (tmp_path / ".target.unfinished").exists()
 
 
+@pytest.mark.parametrize("command", ["fork", "move"])
+def test_a_target_with_a_name_that_no_file_can_have_is_bad_input(command: str, root: Path, tmp_path: Path) -> None:
+    before = tree(root)
+    assert "is too long; name a shorter one" in refused(command, root, min(states(root)), tmp_path / ("x" * 250))
+    assert tree(root) == before
+
+
 def test_a_full_disk_leaves_the_source_as_it_was(
     root: Path, newest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
