@@ -166,12 +166,15 @@ def _is_restored_in_flight(case: Case) -> bool:
     """Whether each channel of the lineage went on with the in-flight data of the checkpoint that was restored.
 
     PySpark takes the n-th application of an origin for the n-th row of it that an attempt made.  If a broken engine
-    loses a row in flight, the later ones move up, and it is not known which of them was lost.
+    loses a row in flight, the later ones move up, and it is not known which of them was lost.  If it stores a row for
+    two channels, both put it back, and there are more applications than rows.
     """
     for attempt in case.lineage.attempts:
         start = case.lineages.starts.get(attempt)
         if start is None or start.restores is None or case.rescaled(attempt, start.restores):
             continue
+        if _is_held_twice(case, start.restores):
+            return False
         for name, held in case.lineages.snapshots.in_flight(start.restores).items():
             log = case.channels.get((name, attempt))
             both = zip(log.content, held.origins, strict=False) if log is not None else ()
@@ -180,6 +183,26 @@ def _is_restored_in_flight(case: Case) -> bool:
         if not all(_loaded_in_flight(case, run, start.restores) for run in case.history.runs if run.attempt == attempt):
             return False
     return True
+
+
+def _is_held_twice(case: Case, checkpoint: int) -> bool:
+    """Whether a checkpoint has in-flight rows of one origin in two channels of an edge by hash.
+
+    The rows of an origin have one key, so one channel has them all.  But behind a broadcast edge each subtask may send
+    rows of the same origin.
+    """
+    layout = case.jobs.layouts[case.lineages.completed[checkpoint].job]
+    if any(edge.partitioning == "broadcast" for edge in layout.edges):
+        return False
+    by_hash = {(edge.sender, edge.receiver) for edge in layout.edges if edge.partitioning == "hash"}
+    operator_of = case.lineages.operator_of
+    places: dict[tuple[str, str, int], str] = {}
+    for name, held in case.lineages.snapshots.in_flight(checkpoint).items():
+        sender, _, receiver = name.partition(">")
+        edge = operator_of.get(sender, ""), operator_of.get(receiver, "")
+        if edge in by_hash and any(places.setdefault((*edge, origin), name) != name for origin in held.origins):
+            return True
+    return False
 
 
 def _loaded_in_flight(case: Case, run: TaskRun, checkpoint: int) -> bool:

@@ -93,6 +93,7 @@ def test_rows_are_not_asked_about_where_a_broken_engine_lost_what_was_in_flight(
     ("name", "defect", "why"),
     [
         ("a-row-of-one-record-lost-in-flight", "P03", NOT_RESTORED),
+        ("rows-in-flight-stored-for-two-subtasks", "D16", NOT_RESTORED),
         ("read-again-behind-the-end-of-its-input", "J23", BEHIND_THE_END),
     ],
 )
