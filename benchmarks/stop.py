@@ -40,7 +40,7 @@ def on_processes(keys: int, format_name: str) -> Scenario:
     workload = Workload(
         name="stop", inputs=(Input(name="source", splits=(records,)),), nodes=(DOCUMENTS.node("source"),)
     )
-    trigger = AtPoint(point="record-read", occurrence=keys + AFTER - 100, task="source-0")
+    trigger = AtPoint(point="record-read", occurrence=keys + AFTER // 2, task="source-0")
     return Scenario(
         name="stop",
         workload=workload,
