@@ -36,8 +36,9 @@ PAST = {
 MOST_LINES = 10
 
 DESCRIPTION = """\
-Looks at the snapshots in the directory of a run on processes, and changes them. DIR is the
-folder of a saved run, or the store in it. A snapshot is named by its number, or `newest`.
+Looks at the snapshots in a directory, and changes them. DIR is the folder of a saved run on
+processes, its store or the copies in that, or what `replay --snapshots` or `fork` has made.
+A snapshot is named by its number, or `newest`.
 
   list                  every snapshot: format, size, which others it refers to
   show SNAPSHOT         its tasks and their files
@@ -48,8 +49,8 @@ folder of a saved run, or the store in it. A snapshot is named by its number, or
   fork SNAPSHOT TARGET  copy it into a new directory, from which a job can begin
 
 The directory of a job that runs is refused. A command that is interrupted changes nothing or
-everything; repeat it. The newest snapshot, and the one that a recovery would choose, are
-neither deleted nor moved."""
+everything; repeat it. The newest snapshot, the one that a recovery would choose, and the
+newest that can be restored are neither deleted nor moved; a copy may be."""
 
 EXAMPLES = """\
 examples:
@@ -64,7 +65,9 @@ beside them cannot be read; 2 bad input, no snapshot was changed; 4 the disk fai
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", metavar="COMMAND", choices=COMMANDS, help=", ".join(COMMANDS))
-    parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of a saved run, or the store in it")
+    parser.add_argument(
+        "folder", metavar="DIR", type=Path, help="the folder of a saved run, or a directory of snapshots"
+    )
     parser.add_argument("snapshot", metavar="SNAPSHOT", nargs="?", help="its number, or `newest`")
     parser.add_argument("target", metavar="TARGET", nargs="?", type=Path, help="the other directory, of move and fork")
     parser.add_argument("--to", metavar="FORMAT", choices=FORMATS, help=f"the format: {', '.join(FORMATS)}")

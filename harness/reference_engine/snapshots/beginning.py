@@ -314,16 +314,13 @@ def _demand_same(directory: Directory, record: CompletedCheckpoint, history: His
             problem = said(error)
         if problem:
             raise UsageError(f"{directory.root}: {problem}; snapshot {record.checkpoint} cannot be restored")
-    for task, handle in record.handles.items():
+    for task in record.handles:
         try:
-            states[task] = directory.load(handle).state
-            lacking = directory.lacking(states[task])
+            states[task] = directory.restored(record, task).state
         except CorruptSnapshot as error:
             raise UsageError(
                 f"{directory.root}: {said(error)}; snapshot {record.checkpoint} cannot be restored"
             ) from None
-        if lacking:
-            raise UsageError(f"{directory.root}: {lacking[0]}; snapshot {record.checkpoint} cannot be restored")
     _demand_states(directory.root, record, states, taken, history)
 
 

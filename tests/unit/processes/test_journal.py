@@ -370,15 +370,13 @@ def test_an_entry_that_no_frame_can_hold_is_refused() -> None:
         framed([short, long, short], longest=64)
 
 
-def test_a_flush_may_be_longer_than_a_peers_message(journal: Journal, path: Path) -> None:
-    """A task's whole state is in one entry, and several tasks share a process."""
-    long = "x" * (LIMIT // 2 + 1)
-    entries = [o.StatusChanged(1, changes.AttemptStarted(AttemptId(number), None, long)) for number in range(3)]
-    for entry in entries:
-        journal.saw(entry)
+def test_an_entry_may_be_longer_than_a_peers_message(journal: Journal, path: Path) -> None:
+    """One entry has a task's whole state."""
+    entry = o.StatusChanged(1, changes.AttemptStarted(ATTEMPT, None, "x" * (LIMIT + 1)))
+    journal.saw(entry)
     journal.flush()
 
-    assert [entry.event for entry in read_journal(path)] == entries
+    assert [one.event for one in read_journal(path)] == [entry]
 
 
 # -- torn and altered files --------------------------------------------------------------------------------------

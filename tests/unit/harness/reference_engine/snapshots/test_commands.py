@@ -38,16 +38,6 @@ from unit.simulated.worlds import counted, job, journal
 SCHEMA = json.loads((Path(__file__).parents[5] / "docs" / "snapshots.schema.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return left_by_a_job(tmp_path_factory.mktemp("made") / "store")
-
-
-@pytest.fixture
-def root(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "store"))
-
-
 def numbers(root: Path, kind: str = "") -> list[int]:
     """The snapshots of a kind, oldest first."""
     return [one["id"] for one in listed(root) if not kind or one["kind"] == kind]

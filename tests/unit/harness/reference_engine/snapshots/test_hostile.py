@@ -31,16 +31,6 @@ from unit.processes.disks import halve
 OP = TaskId("op0-0")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return left_by_a_job(tmp_path_factory.mktemp("made") / "store")
-
-
-@pytest.fixture
-def root(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "store"))
-
-
 @pytest.fixture
 def newest(root: Path) -> int:
     return int(max(states(root)))

@@ -20,20 +20,10 @@ from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes.disk.durable import sealed
 from cutproof.reference_impl.processes.disk.files import DiskFiles
-from unit.harness.reference_engine.snapshots.continuing import left, stopped, unstopped
-from unit.harness.reference_engine.snapshots.stores import left_by_a_job, refused, tool, tree
+from unit.harness.reference_engine.snapshots.continuing import begun, left, stopped, unstopped
+from unit.harness.reference_engine.snapshots.stores import refused, tool, tree
 
 OP, SOURCE = TaskId("op0-0"), TaskId("source-0")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return left_by_a_job(tmp_path_factory.mktemp("made") / "store")
-
-
-@pytest.fixture
-def root(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "store"))
 
 
 def save_job(root: Path, *, had_snapshot: bool) -> None:
@@ -42,6 +32,17 @@ def save_job(root: Path, *, had_snapshot: bool) -> None:
 
 
 # -- records ---------------------------------------------------------------------------------
+
+
+def test_no_job_begins_from_a_record_that_names_other_files_than_its_snapshot(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    left(kept, SimulatedSubject(), stopped(snapshot_format="incremental"))
+    files = DiskFiles(kept)
+    newest = files.listed()[-1]
+    assert any(newest.files.values())
+    files.store(replace(newest, files={}))
+    with pytest.raises(UsageError, match="names other files than the record"):
+        begun(kept, SimulatedSubject(), stopped())
 
 
 def test_a_record_that_names_the_file_of_another_task_is_accepted_by_no_command(root: Path, tmp_path: Path) -> None:
