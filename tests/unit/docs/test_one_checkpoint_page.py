@@ -31,6 +31,10 @@ CORE = Path(core.__file__).parent
 VALUES = ("vocabulary", "job")
 """folders of values: what machines exchange, and what a job is"""
 FILES_AT_MOST = 8
+METHODS_AT_MOST = 40
+"""how many methods a reader has to read"""
+FUNCTIONS_AT_MOST = 80
+"""how many functions of the protocol run, with those that need not be read"""
 FOLLOWED = 2
 """the checkpoint that is followed: the first one that another preceded"""
 
@@ -133,8 +137,18 @@ def test_what_is_read_stands_in_at_most_eight_files(walk: Walk, text: str) -> No
     assert files == linked(text, "protocol")
 
 
+def test_what_is_read_is_short(walk: Walk, text: str) -> None:
+    assert len(set(read(text))) <= METHODS_AT_MOST
+    assert len(functions(walk, "protocol/")) <= FUNCTIONS_AT_MOST
+
+
 def test_no_other_file_of_the_protocol_takes_part(walk: Walk, text: str) -> None:
     assert {file for file, _ in walk.called if file.startswith("protocol/")} == linked(text, "protocol")
+
+
+def functions(walk: Walk, folder: str = "") -> list[str]:
+    """The functions and methods of a folder that run, without the comprehensions and lambdas in them."""
+    return [method for file, method in walk.called if file.startswith(folder) and not method.endswith(">")]
 
 
 FOLDERS = ("backends", "decisions", "operators", "lifecycle", "extensions")
@@ -153,6 +167,14 @@ def test_how_many_files_take_part_is_said(walk: Walk, text: str) -> None:
     files = {file for file, _ in walk.called}
     assert int(everything) == len(files)
     assert int(others) == len([file for file in files if file.split("/")[0] not in (*VALUES, "protocol")])
+
+
+def test_how_many_functions_run_is_said(walk: Walk, text: str) -> None:
+    of_protocol, of_core = re.search(
+        r"(\d+)\s+functions\s+of\s+the\s+eight\s+files.*?(\d+)\s+of\s+the\s+core", text, flags=re.S
+    ).groups()  # type: ignore[union-attr]
+    assert int(of_protocol) == len(functions(walk, "protocol/"))
+    assert int(of_core) == len(functions(walk))
 
 
 def test_each_method_is_called_in_this_order(walk: Walk, text: str) -> None:
