@@ -222,13 +222,13 @@ class Recorder:
         self._record_change[type(event.change)](self, event.change, event.job)
 
     def _attempt_started(self, change: changes.AttemptStarted, job: int) -> None:
-        attempt, restores = change.attempt, change.restores
+        attempt, restores, cause = change.attempt, change.restores, str(change.cause)
         self.history.journal.append(
             h.AttemptStarted(
-                order=self.order(), at_us=self.now(), attempt=attempt, job=job, restores=restores, cause=change.cause
+                order=self.order(), at_us=self.now(), attempt=attempt, job=job, restores=restores, cause=cause
             )
         )
-        self._show_change("attempt-started", attempt, restores, change.cause)
+        self._show_change("attempt-started", attempt, restores, cause)
 
     def _region_restarted(self, change: changes.RegionRestarted, job: int) -> None:
         started = next(entry for entry in reversed(self.history.journal) if isinstance(entry, h.AttemptStarted))
@@ -259,7 +259,7 @@ class Recorder:
         self._show_change("checkpoint-acknowledged", change.attempt, change.checkpoint)
 
     def _checkpoint_aborted(self, change: changes.CheckpointAborted, job: int) -> None:
-        checkpoint, why, failed = change.checkpoint, change.reason, change.failed
+        checkpoint, why, failed = change.checkpoint, str(change.cause), change.failed
         self.history.journal.append(
             h.CheckpointAborted(order=self.order(), at_us=self.now(), checkpoint=checkpoint, reason=why, failed=failed)
         )

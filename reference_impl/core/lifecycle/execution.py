@@ -73,7 +73,7 @@ class Execution:
         restores, attempt = then.restores, self._attempts.all_deployed()
         self._life.enter(Deploying(restores, self._tasks))
         return [
-            AttemptStarted(attempt, restores.checkpoint if restores else None, str(then.cause)),
+            AttemptStarted(attempt, restores.checkpoint if restores else None, then.cause),
             *self._cleaner.clear_logs(),
             *self._deployment.orders(self._tasks, attempt, restores),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),

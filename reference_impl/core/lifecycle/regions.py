@@ -171,7 +171,7 @@ class RegionalFailover:
         checkpoint = restores.checkpoint if restores else None
         orders = self._deployment.orders(stage.tasks, attempt, restores, suspends=False)
         return [
-            AttemptStarted(attempt, checkpoint, str(stage.cause)),
+            AttemptStarted(attempt, checkpoint, stage.cause),
             RegionRestarted(attempt, checkpoint, stage.tasks, self._is_local),
             *((self._in_place(order, last) for order in orders) if self._is_local else orders),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),

@@ -439,7 +439,7 @@ class Checkpoints:
 
     def _discard_aborted(self, pending: PendingCheckpoint, cause: AnyCause) -> list[Effect]:
         missing = [self._handle(pending, task) for task in pending.expected if task not in pending.acknowledged]
-        aborted = CheckpointAborted(pending.checkpoint, pending.attempt, str(cause), is_failure(cause))
+        aborted = CheckpointAborted(pending.checkpoint, pending.attempt, cause, is_failure(cause))
         return [aborted, *self._cleaner.aborted(pending, missing)]
 
     def _send_abort(self, pending: PendingCheckpoint) -> list[Effect]:

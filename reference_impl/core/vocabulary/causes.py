@@ -282,6 +282,12 @@ class CancelledByUser(Cause):
     pass
 
 
+class FormerSentence(Cause):
+    """Only in journals of older runs: they have a sentence where today a cause is."""
+
+    sentence: str
+
+
 # -- of a checkpoint that is aborted, and of a command that is refused --------------------------------
 
 
@@ -421,15 +427,9 @@ AnyCause = (
     | RestartsUsedUp
     | SnapshotsLost
     | RecordsUnreadable
-    | StateMissing
-    | FinishedBehindUnfinished
-    | OperatorsAdded
-    | OperatorsRemoved
-    | KeyGroupsChanged
-    | OperatorsRenamed
-    | StatesRetyped
-    | UpgradedFromCheckpoint
+    | AnyIncompatible
     | CancelledByUser
+    | FormerSentence
     | Declined
     | TimedOut
     | NotStored
@@ -576,6 +576,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
         " type than in it: resume from a savepoint"
     ),
     CancelledByUser: lambda one: "by its user",
+    FormerSentence: lambda one: one.sentence,
     SnapshotNotWritten: lambda one: one.detail,
     OtherBarrierFirst: lambda one: "a newer barrier, or a cancel barrier, came first",
     Declined: lambda one: f"{one.task} declined: {one.cause}",

@@ -3,6 +3,7 @@ message reports."""
 
 from __future__ import annotations
 
+from .causes import AnyCause
 from .effects import Effect
 from .ids import AttemptId, CheckpointId, TaskId
 
@@ -16,8 +17,7 @@ class AttemptStarted(StatusChange):
 
     attempt: AttemptId
     restores: CheckpointId | None
-    cause: str
-    """in words"""
+    cause: AnyCause
 
 
 class RegionRestarted(StatusChange, tag="PartRestarted"):
@@ -53,7 +53,7 @@ class CheckpointAcknowledged(StatusChange):
 class CheckpointAborted(StatusChange):
     checkpoint: CheckpointId
     attempt: AttemptId
-    reason: str
+    cause: AnyCause
     failed: bool = True
     """false: a newer one subsumed it, or it was aborted with its attempt"""
 

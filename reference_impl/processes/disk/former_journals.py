@@ -31,11 +31,19 @@ def _snapshot(fields: list[Any]) -> list[Any]:
 
 
 def _noted(fields: list[Any]) -> list[Any]:
-    """A change was a word with fields that all changes had."""
+    """A change was a word with fields that all changes had, and later a type of its own, with its cause in words."""
     if isinstance(fields[0], int):
-        return fields
+        job, (kind, *rest) = fields
+        return [job, [kind, *(_with_cause(rest) if kind in _WITH_CAUSE else rest)]]
     what, checkpoint, attempt, job, detail, *rest = fields
     return [job, msgspec.to_builtins(_STATUS_CHANGES[what](checkpoint, attempt, detail, tuple(*rest)))]
+
+
+def _with_cause(fields: list[Any]) -> list[Any]:
+    """The fields of a change whose cause, the third of them, may be a sentence."""
+    attempt, checkpoint, cause, *rest = fields
+    former = msgspec.to_builtins(causes.FormerSentence(cause)) if isinstance(cause, str) else cause
+    return [attempt, checkpoint, former, *rest]
 
 
 def _caused(fields: list[Any]) -> list[Any]:
@@ -65,7 +73,9 @@ _FIELDS: Mapping[str, Callable[[list[Any]], list[Any]]] = {
 """by event: its fields today"""
 
 _STATUS_CHANGES: Mapping[str, Callable[[Any, Any, str, tuple[Any, ...]], changes.StatusChange]] = {
-    "attempt-started": lambda restores, attempt, cause, _: changes.AttemptStarted(attempt, restores, cause),
+    "attempt-started": lambda restores, attempt, cause, _: changes.AttemptStarted(
+        attempt, restores, causes.FormerSentence(cause)
+    ),
     "tasks-restarted": lambda restores, attempt, _, tasks: changes.RegionRestarted(attempt, restores, tasks, False),
     "tasks-recovered": lambda restores, attempt, _, tasks: changes.RegionRestarted(attempt, restores, tasks, True),
     "attempt-running": lambda checkpoint, attempt, detail, tasks: changes.AttemptRunning(attempt),
@@ -73,5 +83,9 @@ _STATUS_CHANGES: Mapping[str, Callable[[Any, Any, str, tuple[Any, ...]], changes
         checkpoint, attempt, detail == "savepoint"
     ),
     "checkpoint-acknowledged": lambda checkpoint, attempt, *_: changes.CheckpointAcknowledged(checkpoint, attempt),
-    "checkpoint-aborted": lambda checkpoint, attempt, reason, _: changes.CheckpointAborted(checkpoint, attempt, reason),
+    "checkpoint-aborted": lambda checkpoint, attempt, reason, _: changes.CheckpointAborted(
+        checkpoint, attempt, causes.FormerSentence(reason)
+    ),
 }
+
+_WITH_CAUSE = (changes.AttemptStarted.__name__, changes.CheckpointAborted.__name__)

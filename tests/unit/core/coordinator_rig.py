@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.coordinator import Coordinator
-from cutproof.reference_impl.core.vocabulary.causes import SnapshotNotWritten, WhyDeclined
+from cutproof.reference_impl.core.vocabulary.causes import AnyCause, Killed, SnapshotNotWritten, WhyDeclined
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
@@ -62,6 +62,7 @@ M = TypeVar("M", bound=Control)
 NO_ROOM = SnapshotNotWritten("no room")
 
 SOURCE, OP, SINK = TASKS = (TaskId("source-0"), TaskId("op-0"), TaskId("sink-0"))
+KILLED = Killed()
 GRAPH = JobGraph(
     (
         OperatorSpec(name="source", parallelism=1, splits=(0,), role="source"),
@@ -158,8 +159,8 @@ class CoordinatorRig:
     def timer(self, timeout: Timeout) -> list[Effect]:
         return self.feed(TimerFired(timeout))
 
-    def lose(self, task: str = OP, attempt: int | None = None, reason: str = "it was killed") -> list[Effect]:
-        return self.feed(TaskLost(TaskId(task), AttemptId(attempt or self.machine.attempts.newest), reason))
+    def lose(self, task: str = OP, attempt: int | None = None, cause: AnyCause = KILLED) -> list[Effect]:
+        return self.feed(TaskLost(TaskId(task), AttemptId(attempt or self.machine.attempts.newest), cause))
 
     def store_answers(self, number: int, outcome: Done | NoAnswer) -> list[Effect]:
         return self.feed(Answered(number, outcome))

@@ -14,7 +14,7 @@ from cutproof.properties.model import history as h
 from cutproof.properties.model.workload import Row
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
-from cutproof.reference_impl.core.vocabulary.causes import AnyCause, EngineRaised
+from cutproof.reference_impl.core.vocabulary.causes import AnyCause, EngineRaised, Submitted
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.status_changes import AttemptStarted, RegionRestarted
 from cutproof.reference_impl.processes.clock import Clock
@@ -66,7 +66,7 @@ class Script:
     ) -> None:
         """The coordinator starts an attempt, of all or (`alone`) of these tasks; each comes up in its own process."""
         self.later()
-        self.process("coordinator").saw(o.StatusChanged(job, AttemptStarted(AttemptId(number), restores, "")))
+        self.process("coordinator").saw(o.StatusChanged(job, AttemptStarted(AttemptId(number), restores, Submitted())))
         if local:
             self.process("coordinator").saw(
                 o.StatusChanged(job, RegionRestarted(AttemptId(number), restores, tuple(map(TaskId, tasks)), False))

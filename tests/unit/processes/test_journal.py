@@ -21,10 +21,15 @@ from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import (
     CheckpointsFailed,
     Declined,
+    EngineRaised,
+    FormerSentence,
     Killed,
     OtherBarrierFirst,
     RestartsUsedUp,
     SnapshotNotWritten,
+    Submitted,
+    TaskFailed,
+    TimedOut,
 )
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
@@ -52,15 +57,15 @@ REQUESTS: tuple[t.AnyRequest, ...] = (
     t.Upsert(**BY, identity=(1, None), row=(1, 2, 3, 4)),
 )
 STATUS_CHANGES: tuple[changes.AnyStatusChange, ...] = (
-    changes.AttemptStarted(ATTEMPT, None, "first"),
-    changes.AttemptStarted(ATTEMPT, CHECKPOINT, "a-0: it was killed"),
+    changes.AttemptStarted(ATTEMPT, None, Submitted()),
+    changes.AttemptStarted(ATTEMPT, CHECKPOINT, TaskFailed(TASK, Killed())),
     changes.RegionRestarted(ATTEMPT, CHECKPOINT, (TASK,), False),
     changes.RegionRestarted(ATTEMPT, CHECKPOINT, (TASK,), True),
     changes.AttemptRunning(ATTEMPT),
     changes.CheckpointTriggered(CHECKPOINT, ATTEMPT, False),
     changes.CheckpointTriggered(CHECKPOINT, ATTEMPT, True),
     changes.CheckpointAcknowledged(CHECKPOINT, ATTEMPT),
-    changes.CheckpointAborted(CHECKPOINT, ATTEMPT, "late"),
+    changes.CheckpointAborted(CHECKPOINT, ATTEMPT, TimedOut()),
 )
 
 
@@ -142,7 +147,7 @@ def test_why_a_task_declined_a_checkpoint_is_read_as_former_versions_wrote_it(pa
 def test_former_status_changes_are_read(path: Path) -> None:
     """Each is a word with fields that all of them have."""
     former: list[tuple[Any, ...]] = [
-        ("attempt-started", None, 2, 1, "first"),
+        ("attempt-started", None, 2, 1, "the job was submitted"),
         ("attempt-started", 3, 2, 1, "a-0: it was killed", []),
         ("tasks-restarted", 3, 2, 1, "", [TASK]),
         ("tasks-recovered", 3, 2, 1, "", [TASK]),
@@ -150,11 +155,39 @@ def test_former_status_changes_are_read(path: Path) -> None:
         ("checkpoint-triggered", 3, 2, 1, "", []),
         ("checkpoint-triggered", 3, 2, 1, "savepoint", []),
         ("checkpoint-acknowledged", 3, 2, 1, "", []),
-        ("checkpoint-aborted", 3, 2, 1, "late", []),
+        ("checkpoint-aborted", 3, 2, 1, "it timed out", []),
     ]
     path.write_bytes(framed([[stamp, ["Noted", *fields]] for stamp, fields in enumerate(former)]))
 
-    assert [entry.event for entry in read_journal(path)] == [o.StatusChanged(1, change) for change in STATUS_CHANGES]
+    assert [entry.event for entry in read_journal(path)] == [
+        o.StatusChanged(1, in_a_sentence(change)) for change in STATUS_CHANGES
+    ]
+
+
+def in_a_sentence(change: changes.AnyStatusChange) -> changes.AnyStatusChange:
+    """The same with what a former version wrote of its cause."""
+    if not isinstance(change, changes.AttemptStarted | changes.CheckpointAborted):
+        return change
+    return msgspec.structs.replace(change, cause=FormerSentence(str(change.cause)))
+
+
+def test_a_status_change_whose_cause_is_a_sentence_is_read(path: Path) -> None:
+    """Former versions had types for changes before they had causes in them; the sentence is kept, whoever reads it."""
+    written = [
+        ["AttemptStarted", 2, 3, "a-0: it was killed"],
+        ["CheckpointAborted", 3, 2, "subsumed by checkpoint 4", False],
+        ["CheckpointAborted", 3, 2, "it timed out"],
+    ]
+    path.write_bytes(framed([[stamp, ["Noted", 1, change]] for stamp, change in enumerate(written)]))
+
+    assert [entry.event for entry in read_journal(path)] == [
+        o.StatusChanged(1, changes.AttemptStarted(ATTEMPT, CHECKPOINT, FormerSentence("a-0: it was killed"))),
+        o.StatusChanged(
+            1, changes.CheckpointAborted(CHECKPOINT, ATTEMPT, FormerSentence("subsumed by checkpoint 4"), False)
+        ),
+        o.StatusChanged(1, changes.CheckpointAborted(CHECKPOINT, ATTEMPT, FormerSentence("it timed out"))),
+    ]
+    assert str(FormerSentence("it timed out")) == "it timed out"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +199,9 @@ def test_former_status_changes_are_read(path: Path) -> None:
         [1, ["Noted"]],
         [1, ["Noted", "no such change", None, 2, 1, ""]],
         [1, ["Noted", [], None, 2, 1, ""]],
+        [1, ["Noted", 1, ["AttemptStarted", 2, 3]]],
+        [1, ["Noted", 1, ["CheckpointAborted", 3, 2, 7]]],
+        [1, ["Noted", 1, "AttemptRunning"]],
         [1, ["CheckpointCompleted"]],
         [1, ["CheckpointCompleted", {}]],
         [1, ["CheckpointCompleted", 3]],
@@ -372,7 +408,7 @@ def test_an_entry_that_no_frame_can_hold_is_refused() -> None:
 
 def test_an_entry_may_be_longer_than_a_peers_message(journal: Journal, path: Path) -> None:
     """One entry has a task's whole state."""
-    entry = o.StatusChanged(1, changes.AttemptStarted(ATTEMPT, None, "x" * (LIMIT + 1)))
+    entry = o.StatusChanged(1, changes.AttemptStarted(ATTEMPT, None, EngineRaised("x" * (LIMIT + 1))))
     journal.saw(entry)
     journal.flush()
 

@@ -22,6 +22,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph
 from cutproof.reference_impl.core.operators.bursts import Burst
 from cutproof.reference_impl.core.operators.operators import Map
+from cutproof.reference_impl.core.vocabulary.causes import Killed, TaskFailed
 from cutproof.reference_impl.core.vocabulary.effects import AppendToLog, Block
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import Came, LogsFound
@@ -195,7 +196,7 @@ def test_a_lost_task_recovers_locally_in_the_channels_of_the_others() -> None:
     job.timer(RestartDelay())
     effects = job.saved()
     assert of(StatusChange, effects) == [
-        AttemptStarted(2, 1, "op-0: it was killed"),
+        AttemptStarted(2, 1, TaskFailed(OP, Killed())),
         RegionRestarted(2, 1, (OP,), True),
     ]
     order = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, aborted_up_to=1)

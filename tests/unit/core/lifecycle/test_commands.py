@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cutproof.reference_impl.core.vocabulary.causes import JobClosed
+from cutproof.reference_impl.core.vocabulary.causes import JobClosed, StopFailed, TimedOut
 from cutproof.reference_impl.core.vocabulary.effects import Discard, EndJob, Return, SaveJob
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
@@ -123,7 +123,7 @@ def test_a_stop_that_fails_fails_the_attempt_over() -> None:
     assert answer(effects) == (9, None, "it timed out")
     assert addressed(Cancel, effects) == list(TASKS)
     (change,) = of(AttemptStarted, job.again())
-    assert change.cause == "the stop failed, its savepoint was aborted: it timed out"
+    assert change.cause == StopFailed(TimedOut())
     job.running()
     assert answer(job.savepoint(2)) == (9, 2, "")
 

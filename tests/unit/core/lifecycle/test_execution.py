@@ -102,7 +102,7 @@ def test_all_tasks_are_deployed_once_the_number_is_durable(
 ) -> None:
     job = Job(stage=Saving(restores))
     assert job.execution.deploy(DeployAll(restores, CAUSE)) == [
-        AttemptStarted(AttemptId(4), checkpoint, str(CAUSE)),
+        AttemptStarted(AttemptId(4), checkpoint, CAUSE),
         Told("cleaner.clear_logs"),
         *deployment(TASKS, AttemptId(4), 1, restores),
         SetTimer(DeployTimeout(AttemptId(4)), 900),

@@ -203,7 +203,7 @@ def test_the_lost_are_deployed_once_their_number_is_durable(complete: tuple[Comp
     four = AttemptId(4)
     assert job.regional.deploy(DeployRegion(AttemptId(3)), LAST) == [], "an older number"
     assert job.regional.deploy(DeployRegion(four), LAST) == [
-        AttemptStarted(four, checkpoint, str(CAUSE)),
+        AttemptStarted(four, checkpoint, CAUSE),
         RegionRestarted(four, checkpoint, A, False),
         *deployment(A, four, 1, restores, suspends=False),
         SetTimer(DeployTimeout(four), 900),

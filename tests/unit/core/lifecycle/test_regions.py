@@ -10,6 +10,7 @@ import pytest
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.regions import regions
+from cutproof.reference_impl.core.vocabulary.causes import Killed, NotUpInTime, TaskFailed
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Return, SaveJob, SendToTask
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.errors import Refused
@@ -136,7 +137,7 @@ def test_a_lost_task_restarts_only_its_region() -> None:
     assert save.record.attempt == 2, "a number of its own, durable before it is used"
     effects = job.saved()
     assert of(StatusChange, effects) == [
-        AttemptStarted(2, 1, "sink-1: it was killed"),
+        AttemptStarted(2, 1, TaskFailed(TaskId("sink-1"), Killed())),
         RegionRestarted(2, 1, (TaskId("source-1"), TaskId("sink-1")), False),
     ]
     assert deployed(effects) == {task: Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
@@ -329,7 +330,7 @@ def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:
     effects = job.timer(DeployTimeout(AttemptId(2)))
     assert numbers(effects) == {"source-0": 1, "source-1": 2, "sink-0": 1, "sink-1": 2}
     again = job.again()
-    assert of(AttemptStarted, again)[0].cause == "source-1, sink-1 did not come up in time"
+    assert of(AttemptStarted, again)[0].cause == NotUpInTime(B)
     assert numbers(again) == dict.fromkeys((*A, *B), 3)
 
 

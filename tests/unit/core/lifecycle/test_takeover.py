@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.lifecycle.closing import Asked
 from cutproof.reference_impl.core.lifecycle.taking_over import LISTING_TRIES
-from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, SnapshotsLost
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, SnapshotsLost, TakenOver
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
@@ -58,7 +58,7 @@ def test_it_goes_on_from_the_newest_snapshot_with_a_new_attempt_and_new_ids() ->
         SaveJob(JobRecord(job=1, attempt=5, next_checkpoint=7, version=12, had_snapshot=True)),
     ]
     change, *_ = job.saved()
-    assert change == AttemptStarted(5, 6, "a new coordinator took over")
+    assert change == AttemptStarted(5, 6, TakenOver())
     job.running()
     assert changes(job.trigger())[0] == (CheckpointTriggered, 7)
     job.ack(7)

@@ -6,6 +6,14 @@ from typing import get_args
 
 import pytest
 
+from cutproof.reference_impl.core.vocabulary.causes import (
+    AttemptFailed,
+    EngineRaised,
+    Killed,
+    NotUpInTime,
+    Submitted,
+    TaskFailed,
+)
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     SaveJob,
@@ -57,7 +65,7 @@ def test_an_attempt_is_deployed_only_when_its_number_is_durable() -> None:
     (save,) = job.start()
     assert save == SaveJob(JobRecord(job=1, attempt=1, next_checkpoint=1, version=1))
     assert job.saved() == [
-        AttemptStarted(1, None, "the job was submitted"),
+        AttemptStarted(1, None, Submitted()),
         *(SendToTask(task, Deploy(job=1, attempt=1)) for task in TASKS),
         SetTimer(DeployTimeout(AttemptId(1)), 100_000),
     ]
@@ -81,7 +89,7 @@ def test_tasks_that_do_not_come_up_in_time_are_named() -> None:
     job.running(OP)
     effects = job.timer(DeployTimeout(AttemptId(1)))
     assert effects == [*cancels(1), SetTimer(RestartDelay(), 1_000)]
-    assert of(AttemptStarted, job.again())[0].cause == "source-0, sink-0 did not come up in time"
+    assert of(AttemptStarted, job.again())[0].cause == NotUpInTime((SOURCE, SINK))
     assert job.timer(DeployTimeout(AttemptId(1))) == [], "the timer of an older attempt"
 
 
@@ -115,7 +123,7 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
     assert isinstance(save, SaveJob)
     assert save.record.attempt == 2
     change, *orders, timer = job.saved()
-    assert change == AttemptStarted(2, 2, "op-0: it was killed")
+    assert change == AttemptStarted(2, 2, TaskFailed(OP, Killed()))
     assert orders == [
         SendToTask(task, Deploy(job=1, attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS
     ]
@@ -137,7 +145,7 @@ def test_what_is_pending_is_aborted_with_the_attempt() -> None:
     job.trigger()
     job.ack(1, OP)
     assert job.lose() == [
-        CheckpointAborted(1, 1, "the attempt failed: op-0: it was killed", failed=False),
+        CheckpointAborted(1, 1, AttemptFailed(TaskFailed(OP, Killed())), failed=False),
         Discard((handle(1, OP),)),
         *cancels(1),
         SetTimer(RestartDelay(), 1_000),
@@ -220,10 +228,10 @@ def test_restarts_are_used_up_in_the_end() -> None:
     job.lose()
     job.again()
     job.running()
-    effects = job.lose(SINK, reason="its function raised")
+    effects = job.lose(SINK, cause=EngineRaised("ValueError: no"))
     assert addressed(Cancel, effects) == [*TASKS, *TASKS]
     (save,) = of(SaveJob, effects)
-    wanted = "1 restarts are used up; the last cause was sink-0: its function raised"
+    wanted = "1 restarts are used up; the last cause was sink-0: the engine raised ValueError: no"
     assert closed(save.record) == (Status.FAILED, wanted)
     assert end(job.saved()) == ("failed", None, wanted)
     assert job.lose() == []

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from cutproof.reference_impl.core.lifecycle.closing import Asked
-from cutproof.reference_impl.core.vocabulary.causes import OtherBarrierFirst
+from cutproof.reference_impl.core.vocabulary.causes import (
+    CheckpointsFailed,
+    Declined,
+    NotStored,
+    OtherBarrierFirst,
+    SnapshotNotWritten,
+    Subsumed,
+    TimedOut,
+)
 from cutproof.reference_impl.core.vocabulary.effects import Discard, SaveJob, SendToTask, SetTimer, Store, Transact
 from cutproof.reference_impl.core.vocabulary.events import Answered, Commanded, CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
@@ -227,7 +235,7 @@ def test_a_declined_checkpoint_is_aborted_and_what_there_is_of_it_discarded() ->
     job.trigger()
     job.ack(1, SOURCE)
     assert job.decline(1) == [
-        CheckpointAborted(1, 1, "op-0 declined: no room"),
+        CheckpointAborted(1, 1, Declined(OP, SnapshotNotWritten("no room"))),
         Discard((handle(1, SOURCE),)),
         *aborts(1),
     ]
@@ -239,7 +247,7 @@ def test_a_checkpoint_times_out() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     assert job.timer(CheckpointTimeout(CheckpointId(1))) == [
-        CheckpointAborted(1, 1, "it timed out"),
+        CheckpointAborted(1, 1, TimedOut()),
         *aborts(1),
     ]
 
@@ -293,7 +301,7 @@ def test_a_record_that_cannot_be_stored_aborts_the_checkpoint() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
-    assert job.store_fails(1) == [CheckpointAborted(1, 1, "disk full"), Discard(handles(1)), *aborts(1)]
+    assert job.store_fails(1) == [CheckpointAborted(1, 1, NotStored("disk full")), Discard(handles(1)), *aborts(1)]
 
 
 def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
@@ -303,7 +311,7 @@ def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
     job.ack(1, SOURCE)
     job.ack(2)
     effects = job.stored(2)
-    assert CheckpointAborted(1, 1, "subsumed by checkpoint 2", failed=False) in effects
+    assert CheckpointAborted(1, 1, Subsumed(CheckpointId(2)), failed=False) in effects
     assert addressed(Abort, effects) == list(TASKS)
     assert discarded(effects) == [handle(1, SOURCE), handle(1, OP), handle(1, SINK)]
     assert changes(job.trigger())[0] == (CheckpointTriggered, 3)
@@ -340,7 +348,7 @@ def test_so_many_failed_checkpoints_in_a_row_are_tolerated() -> None:
     assert addressed(Cancel, effects) == list(TASKS)
     assert timers(effects) == [RestartDelay()]
     (change,) = of(AttemptStarted, job.again())
-    assert change.cause == "too many checkpoints failed; the last: op-0 declined: no room"
+    assert change.cause == CheckpointsFailed(Declined(OP, SnapshotNotWritten("no room")))
 
 
 def test_a_checkpoint_that_is_declined_for_a_newer_barrier_is_no_failure() -> None:

@@ -59,9 +59,9 @@ SENTENCES: dict[type, str] = {
     o.Transacted: "reason",
 }
 """By type of event, the field in which a sentence stands; "" in it says that there is none."""
-STATUS_CHANGES: dict[type, str] = {status_changes.AttemptStarted: "cause", status_changes.CheckpointAborted: "reason"}
-"""By type of change, the field in which a sentence stands."""
-TEXTS = ("detail", "error", "how", "last_words")
+CAUSED = (status_changes.AttemptStarted, status_changes.CheckpointAborted)
+"""Changes of status that have a cause; none has a sentence, the history gets it from the cause."""
+TEXTS = ("detail", "error", "how", "last_words", "reason")
 """Fields of causes that hold what an exception or the operating system said."""
 Value = TypeVar("Value", bound=msgspec.Struct)
 
@@ -69,12 +69,7 @@ Value = TypeVar("Value", bound=msgspec.Struct)
 def reworded(event: o.Observed, sentence: str) -> o.Observed:
     """The event in other words, also inside its cause."""
     if isinstance(event, o.StatusChanged):
-        field = STATUS_CHANGES.get(type(event.change))
-        return (
-            event
-            if field is None
-            else o.StatusChanged(event.job, msgspec.structs.replace(event.change, **{field: sentence}))
-        )
+        return o.StatusChanged(event.job, reworded_change(event.change, sentence))
     field = SENTENCES.get(type(event))
     if field is None or not getattr(event, field):
         return event
@@ -85,7 +80,15 @@ def reworded(event: o.Observed, sentence: str) -> o.Observed:
     return msgspec.structs.replace(event, **changed)
 
 
+def reworded_change(change: status_changes.AnyStatusChange, sentence: str) -> status_changes.AnyStatusChange:
+    if not isinstance(change, CAUSED):
+        return change
+    assert isinstance(change.cause, causes.Cause), "an engine says why in a type of its own"
+    return msgspec.structs.replace(change, cause=reworded_inside(change.cause, sentence))
+
+
 def reworded_inside(cause: Value, sentence: str) -> Value:
+    assert not isinstance(cause, causes.FormerSentence), "only what reads journals of older runs makes one"
     changed: dict[str, Any] = {}
     for name in cause.__struct_fields__:
         value = getattr(cause, name)
@@ -130,7 +133,10 @@ def test_every_sentence_of_an_event_is_reworded_here() -> None:
         for field in msgspec.structs.fields(change)
         if field.type is str
     }
-    assert texts == set(STATUS_CHANGES.items())
+    assert not texts
+    assert {one for one in status_changes.StatusChange.__subclasses__() if "cause" in one.__struct_fields__} == set(
+        CAUSED
+    )
 
 
 # -- in virtual time ------------------------------------------------------------------------------------------------

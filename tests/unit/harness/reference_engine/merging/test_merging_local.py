@@ -10,6 +10,7 @@ import pytest
 from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import status_changes as changes
+from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes.disk.journal import ChannelJournal
 from unit.harness.journals import Script
@@ -127,7 +128,7 @@ def test_who_recovered_locally_is_reported_and_older_failures_of_it_are_no_news(
     script.attempt(1, "a-0", "b-0")
     script.later()
     coordinator = script.process("coordinator")
-    coordinator.saw(o.StatusChanged(1, changes.AttemptStarted(AttemptId(2), None, "a-0: it was killed")))
+    coordinator.saw(o.StatusChanged(1, changes.AttemptStarted(AttemptId(2), None, Killed())))
     coordinator.saw(o.StatusChanged(1, changes.RegionRestarted(AttemptId(2), None, (TaskId("a-0"),), True)))
     script.fails("a-0", "it is late", 1)
     script.fails("b-0", "it is its own", 1)

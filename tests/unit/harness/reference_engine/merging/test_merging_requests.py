@@ -10,6 +10,7 @@ from cutproof.properties.model import history as h
 from cutproof.properties.model import workload as w
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.causes import NotStored
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.status_changes import CheckpointAborted
 from unit.harness.journals import (
@@ -385,7 +386,7 @@ def test_or_in_what_is_left(script: Script) -> None:
 def test_one_that_shows_nowhere_was_none(script: Script) -> None:
     completing(script, 3)
     script.process("coordinator").saw(
-        o.StatusChanged(1, CheckpointAborted(CheckpointId(3), AttemptId(1), "the store reported an error"))
+        o.StatusChanged(1, CheckpointAborted(CheckpointId(3), AttemptId(1), NotStored("the store reported an error")))
     )
 
     assert completions(script) == []
