@@ -15,6 +15,7 @@ from typing import Any
 
 from ..subject.port import SubjectFailed
 from .description import Aim
+from .entries import EntryFailed
 from .output.formats import NotReadable, NotThere, query
 from .places import filled, filled_pattern
 
@@ -69,7 +70,7 @@ class Lookout:
         except (NotReadable, NotThere):
             return None
         except SubjectFailed as error:
-            raise SubjectFailed(f"aims: the query {self.aim.query!r}: {error}") from None
+            raise EntryFailed("aims", f"the query {self.aim.query!r}: {error}") from None
         return next(iter(rows[0].values()), None) if rows else None
 
     def _files(self) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ...properties.model.history import Computed, RowsBelow
 from ...properties.model.workload import InputRecord, Row
 from ..runtime.exit_codes import HarnessFailed, UsageError
-from ..subject.port import SubjectFailed
 from .description import Pipeline, Promises
+from .entries import EntryFailed
 
 if TYPE_CHECKING:
     from ...properties.spark.query import Query
@@ -49,11 +49,11 @@ class Answers:
         try:
             query.demand_no_order(records)
         except QueryRefused as error:
-            raise SubjectFailed(f"{WHERE}: {error}") from error
+            raise EntryFailed(WHERE, error) from error
         if promises.sink == "idempotent" and promises.identity == "key":
             most = max(Counter(row[0] for row in self._until(len(records))).values(), default=0)
             if most > 1:
-                raise SubjectFailed(f"promises.identity: the query yields {most} rows of one key; it has to be 'row'")
+                raise EntryFailed("promises.identity", f"the query yields {most} rows of one key; it has to be 'row'")
 
     def computed(self, covers: Positions = (), commits: Positions = ()) -> Computed:
         """The rows below each of these positions, and those of all records; raises SubjectFailed as above.
@@ -73,5 +73,5 @@ class Answers:
             try:
                 self._known[number] = self._query.rows(self._records[:number])
             except QueryRefused as error:
-                raise SubjectFailed(f"{WHERE}: {error}") from error
+                raise EntryFailed(WHERE, error) from error
         return self._known[number]

@@ -14,6 +14,7 @@ from ...properties.model.history import Counted
 from ..subject.port import SubjectFailed
 from .aims import Lookout, Value
 from .description import Aim
+from .entries import problem_of
 
 EVERY_S = 0.5
 ENDS_WITHIN_S = 10.0
@@ -69,7 +70,7 @@ class Counters:
             try:
                 value = lookout.value(partial(self._printed_by, lookout.aim.role))
             except (SubjectFailed, OSError, ValueError) as error:
-                self.problems[name] = str(error)
+                self.problems[name] = problem_of(error).words
                 continue
             self.problems.pop(name, None)
             if value is not None:

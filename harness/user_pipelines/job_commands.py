@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ...faults.plan import AtTime
 from ...properties.reconstruct.commands import STOPS
 from ..scenario.model import AnyCommand, Resume, StopWithSavepoint
-from ..subject.port import SubjectFailed
 from .description import PipelineFile
+from .entries import EntryFailed
 from .journal import Journal
 from .processes.keeper import end_in_words
 from .processes.programs import Programs
@@ -69,7 +69,7 @@ class JobCommands:
         request = commands.drain if drain else commands.stop_with_savepoint
         code = self._programs.ran(requests, request)
         if code is None:
-            raise SubjectFailed(f"commands: {request[0]} did not end: {requests.last_words()}")
+            raise EntryFailed("commands", f"{request[0]} did not end: {requests.last_words()}")
         if code != 0:
             self.refused = f"it {end_in_words(code)}: {requests.last_words()}"
             self._journal.returned(number, self.refused)
@@ -82,10 +82,10 @@ class JobCommands:
         requests = self._programs.requests
         found = re.search(self._file.commands.covers, requests.printed(), re.MULTILINE)
         if found is None:
-            raise SubjectFailed(f"commands.covers: no such line was printed: {requests.last_words()}")
+            raise EntryFailed("commands.covers", f"no such line was printed: {requests.last_words()}")
         told = int(found[1]) if (found[1] or "").isdecimal() else -1
         if told < 0 or (told > given and not self._journal.disturbed):  # else it counts what was processed twice
-            raise SubjectFailed(f"commands.covers: {found[1]!r} of {given} records that were given")
+            raise EntryFailed("commands.covers", f"{found[1]!r} of {given} records that were given")
         return {0: min(told, given, self._records)}
 
     def resumes_after_s(self) -> float | None:

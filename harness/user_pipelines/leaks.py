@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..subject.port import SubjectFailed
 from .description import Leaks
+from .entries import EntryFailed
 from .output.formats import NotReadable, query
 from .places import filled, filled_pattern
 
@@ -63,7 +64,7 @@ class Listing:
                 return [", ".join(map(str, row.values()))[:NAMED] for row in query(database, text)]
             except NotReadable as error:
                 if time.monotonic() > deadline:
-                    raise SubjectFailed(f"leaks.query: {error}") from None
+                    raise EntryFailed("leaks.query", error) from None
             except SubjectFailed as error:
-                raise SubjectFailed(f"leaks.query: {error}") from None
+                raise EntryFailed("leaks.query", error) from None
             wait()

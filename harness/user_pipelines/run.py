@@ -25,6 +25,7 @@ from .answers import Answers
 from .attempts import Attempts
 from .counters import Counters
 from .description import HALFWAY, Pipeline, PipelineFile
+from .entries import EntryFailed
 from .feeding.kinds import feeder_of
 from .job_commands import JobCommands, Stopped
 from .journal import Journal
@@ -276,12 +277,14 @@ class PipelineRun:
         """Raise SubjectFailed if a pipeline that did not fail could not be fed, or if no read of the run has found its
         output: then the file names the wrong place.  An output that was there and has gone is judged."""
         ends = {entry.status for entry in self._journal.entries if isinstance(entry, JobEnded)}
-        if not ends.intersection(("failed", *STOPS)) and not self._feeder.is_over and self._feeder.problem:
-            raise SubjectFailed(f"{self._feeder.problem}; so it was until the end of the run")
+        unfed = self._feeder.problem if not self._feeder.is_over else None
+        if unfed is not None and not ends.intersection(("failed", *STOPS)):
+            raise EntryFailed(unfed.entry, f"{unfed.words}; so it was until the end of the run")
         if self._was_there or not self.expected or ends.intersection(("failed", *STOPS)):
             return
-        if self._reader.absent:
-            raise SubjectFailed(f"{self._reader.absent}; it was not there until the end of the run")
+        absent = self._reader.absent
+        if absent is not None:
+            raise EntryFailed(absent.entry, f"{absent.words}; it was not there until the end of the run")
 
     # -- the course of a run ----------------------------------------------------------
 
@@ -335,14 +338,14 @@ class PipelineRun:
         """Read what is visible, and note whether the output was there."""
         before = len(self._journal.reads)
         self._reader.read()
-        self._was_there = self._was_there or (len(self._journal.reads) > before and not self._reader.absent)
+        self._was_there = self._was_there or (len(self._journal.reads) > before and self._reader.absent is None)
 
     def _demand_line_was_read(self) -> None:
         """Raise SubjectFailed if rows show that the process has begun without its line.  Of a second life, late rows do
         so, unless roles may have put them out."""
         late = self._reader.changed_at > self._own.started_at + NOTICED_WITHIN_S and not self._programs.roles
         if self._reader.rows and (late or self._attempts.number == 1) and self._own.has_unread_line():
-            raise SubjectFailed(f"run.spare: {UNREAD}")
+            raise EntryFailed("run.spare", UNREAD)
 
     def _sees_stored(self) -> bool:
         """Whether the pipeline has stored something to continue from, as far as its file says how that shows."""
@@ -376,7 +379,7 @@ class PipelineRun:
             self._continue_later(f"it {end_in_words(code)}, since {disturbed}")
             return False
         if unread:
-            raise SubjectFailed(f"run.spare: {UNREAD}: {self._own.last_words()}")
+            raise EntryFailed("run.spare", f"{UNREAD}: {self._own.last_words()}")
         if code != 0:
             self._has_failed(f"it ended with {code_in_words(code)}")
             return True
@@ -393,7 +396,7 @@ class PipelineRun:
         self._look_at_output()
         refused = self._commands.refused
         if refused and self._strikes.holds_work():
-            raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {refused}")
+            raise EntryFailed("commands", f"a stop has failed, and the job has ended nevertheless: {refused}")
         self._journal.ended("finished")
         return True
 

@@ -23,17 +23,13 @@ from ..subject.port import SubjectFailed
 from ..subject.run import Result
 from ..subject.run import run as run_on
 from .description import CLIENT, HALFWAY, OWN, Computes
+from .entries import problem_of
 from .run import PipelineRun
 from .subject import PipelineSubject
 
 RECORDS = 10
 AMID_RECORDS = 60
 """of the run in which the pipeline is killed or paused"""
-ENTRIES = (
-    *("run", "read", "feed", "roles", "commands", "aims", "proxies", "restored", "stored", "needs", "computes"),
-    *("counters", "commits", "leaks"),
-)
-"""the parts of the file that an error's message may begin with"""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +53,7 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
     try:
         history = run.history()
     except SubjectFailed as error:
-        return [Check(entry=_entry_of(str(error)), ok=False, seen=str(error))]
+        return [Check(entry=_entry_of(error), ok=False, seen=str(error))]
     finally:
         run.close()
     what = _computed(subject.pipeline.file.computes)
@@ -72,10 +68,9 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
     return [*checks, *restored, *_commands(subject, progress)]
 
 
-def _entry_of(message: str) -> str:
-    """The entry that an error is about: the one that its message begins with, or the command."""
-    first = message.split(":")[0]
-    return first if first.partition(".")[0] in ENTRIES and " " not in first else "run"
+def _entry_of(error: SubjectFailed) -> str:
+    """The entry that an error is about; of an error that is about none, the command's."""
+    return problem_of(error).entry or "run"
 
 
 def _course(subject: PipelineSubject, history: History) -> list[Check]:
@@ -176,7 +171,7 @@ def _counters(subject: PipelineSubject, run: PipelineRun) -> list[Check]:
     for name, counter in subject.pipeline.file.counters.items():
         taken, problem = run.counters.taken[name], run.counters.problems.get(name, "")
         if problem:
-            seen = problem.removeprefix("aims: ")
+            seen = problem
         elif taken:
             seen = f"it showed {taken[-1].value} in the end"
         elif counter.log:
@@ -206,7 +201,7 @@ def _stopped(subject: PipelineSubject, name: str, *, drain: bool) -> list[Check]
     try:
         result = run_on(subject, msgspec.structs.replace(scenario, commands=commands))
     except SubjectFailed as error:
-        place = _entry_of(str(error))
+        place = _entry_of(error)
         told = place if place.startswith("commands.") else entry
         return [Check(entry=told, ok=False, seen=str(error))]
     journal = result.history.journal

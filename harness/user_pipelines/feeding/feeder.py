@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....properties.model.workload import InputRecord
-from ...subject.port import SubjectFailed
 from ..description import LAST_RECORDS, RECORD, Feed
+from ..entries import EntryFailed, Problem
 
 AGAIN_S = 0.02
 ALL_WITHIN_S = 60.0
@@ -33,8 +33,8 @@ class Feeder(ABC):
         self._rows = [self._row(record) for record in self._records]
         self.given = 0
         """how many records are there"""
-        self.problem = ""
-        """why the last ones could not be given; empty if they could"""
+        self.problem: Problem | None = None
+        """why the last ones could not be given; None if they could"""
 
     @property
     def is_over(self) -> bool:
@@ -56,7 +56,7 @@ class Feeder(ABC):
             self.give()
             if self.given == before:
                 if time.monotonic() > deadline:
-                    raise SubjectFailed(f"feed: {self.problem or 'the records cannot be given'}")
+                    raise EntryFailed("feed", self.problem or "the records cannot be given")
                 time.sleep(AGAIN_S)
 
     def open(self) -> None:

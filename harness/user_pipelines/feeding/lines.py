@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....properties.model.workload import InputRecord
-from ...subject.port import SubjectFailed
 from ..description import Feed
+from ..entries import EntryFailed
 from .feeder import Feeder
 
 
@@ -40,7 +40,7 @@ class Lines(Feeder):
         try:
             self._server = _Server(("127.0.0.1", int(self._port)), Connection)
         except (OSError, ValueError, OverflowError) as error:
-            raise SubjectFailed(f"feed.port: {self._port} cannot be listened on: {error}") from error
+            raise EntryFailed("feed.port", f"{self._port} cannot be listened on: {error}") from error
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="feed").start()
 
     def _put(self, rows: Sequence[dict[str, Any]]) -> bool:

@@ -12,10 +12,12 @@ from typing import Any
 from ....properties.model.workload import InputRecord
 from ...subject.port import SubjectFailed
 from ..description import RECORD, Feed
+from ..entries import EntryFailed, Problem
 from ..output.formats import is_postgres
 from ..places import expanded
 from .feeder import Feeder
 
+INSERT = "feed.insert"
 _NAMED = re.compile(rf"(?<![:\w]):({'|'.join(RECORD)})\b")
 
 
@@ -31,20 +33,20 @@ class ToTable(Feeder):
         self._known()
 
     def _put(self, rows: Sequence[dict[str, Any]]) -> bool:
-        self.problem = ""
+        self.problem = None
         known = self._known()
         if is_postgres(known):
             self._into_postgres(rows)
         else:
             self._into_sqlite(Path(known), rows)
-        return not self.problem
+        return self.problem is None
 
     def _known(self) -> str:
         """The database with its variables filled in."""
         try:
             return expanded(self._database)
         except SubjectFailed as error:
-            raise SubjectFailed(f"feed.database: {error}") from None
+            raise EntryFailed("feed.database", error) from None
 
     def _row(self, record: InputRecord) -> dict[str, Any]:
         """The statement has names of its own for the columns, so all three values are there."""
@@ -57,11 +59,13 @@ class ToTable(Feeder):
             with contextlib.closing(sqlite3.connect(name, uri=True, timeout=0.2)) as connection, connection:
                 connection.executemany(self._insert, rows)
         except sqlite3.OperationalError as error:
-            if "syntax error" in str(error):
-                raise SubjectFailed(f"feed.insert: SQLite says: {error}") from error
-            self.problem = f"feed.insert: SQLite says: {error}"
+            # A missing table, which may come, and a text that is no SQL have one code, SQLITE_ERROR: only words
+            # tell them apart.  If these change, the error is told at the end of the run instead of at once.
+            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR and "syntax error" in str(error):
+                raise EntryFailed(INSERT, f"SQLite says: {error}") from error
+            self.problem = Problem(INSERT, f"SQLite says: {error}")
         except sqlite3.Error as error:
-            raise SubjectFailed(f"feed.insert: SQLite says: {error}") from error
+            raise EntryFailed(INSERT, f"SQLite says: {error}") from error
 
     def _into_postgres(self, rows: Sequence[dict[str, Any]]) -> None:
         import psycopg
@@ -71,7 +75,7 @@ class ToTable(Feeder):
         try:
             server = Postgres(self._database)
         except SubjectFailed as error:
-            raise SubjectFailed(f"feed.database: {error}") from None
+            raise EntryFailed("feed.database", error) from None
         statement = _NAMED.sub(r"%(\1)s", self._insert.replace("%", "%%"))
         commits = False
         try:
@@ -79,9 +83,9 @@ class ToTable(Feeder):
                 session.cursor().executemany(statement.encode(), rows)
                 commits = True
         except (psycopg.OperationalError, psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-            said = f"feed.insert: {server.said(error)}"
+            said = server.said(error)
             if commits:
-                raise SubjectFailed(f"{said}: whether it has stored the records cannot be known") from None
-            self.problem = said
+                raise EntryFailed(INSERT, f"{said}: whether it has stored the records cannot be known") from None
+            self.problem = Problem(INSERT, said)
         except psycopg.Error as error:
-            raise SubjectFailed(f"feed.insert: {server.said(error)}") from None
+            raise EntryFailed(INSERT, server.said(error)) from None

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....properties.model.workload import InputRecord
-from ...subject.port import SubjectFailed
 from ..description import Feed
+from ..entries import EntryFailed, Problem
 from ..needs.extras import module
 from .feeder import Feeder
 
@@ -53,11 +53,11 @@ class ToTopic(Feeder):
                 self._producer.produce(self._topic, value, key=self._keys[self._sent], on_delivery=self._on_delivery)
                 self._sent += 1
         if self._producer.flush(ACKNOWLEDGED_WITHIN_S):
-            self.problem = self.problem or "the broker has not acknowledged the records"
+            self.problem = self.problem or Problem("", "the broker has not acknowledged the records")
             return False
         if self._refused is not None:
-            raise SubjectFailed(f"feed.topic: {self._topic} takes no record: {self._refused}")
-        self.problem = ""
+            raise EntryFailed("feed.topic", f"{self._topic} takes no record: {self._refused}")
+        self.problem = None
         return True
 
     def _on_delivery(self, error: Any, _message: Any) -> None:
@@ -65,7 +65,7 @@ class ToTopic(Feeder):
             self._refused = str(error.str())
 
     def _on_error(self, error: Any) -> None:
-        self.problem = str(error.str())
+        self.problem = Problem("", str(error.str()))
 
     def close(self) -> None:
         if self._producer is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ....properties.model.workload import Row
 from ...subject.port import SubjectFailed
 from ..description import ROW, Read
+from ..entries import EntryFailed, Problem
 from ..needs.extras import module
 from ..places import expanded, filled, filled_pattern
 from .topic import TopicReader
@@ -39,15 +40,15 @@ LINE = 200
 """how many characters of a row a message has"""
 
 
-class NotThere(SubjectFailed):
+class NotThere(EntryFailed):
     """There is no such database or table, perhaps because the pipeline has not made it yet."""
 
 
-class NotReadable(SubjectFailed):
+class NotReadable(EntryFailed):
     """The output cannot be read just now: a file is being replaced, or a table is locked."""
 
 
-class NoRow(SubjectFailed):
+class NoRow(EntryFailed):
     """A part of the output that has rows' place and is none: two lines that run into each other, half a file."""
 
 
@@ -66,15 +67,15 @@ class Output:
         self._printed_by = printed_by
         self._topic: TopicReader | None = None
         self._at_rest = False
-        self._broken: list[str] | None = None
-        self.absent = "it was never read"
-        """why the last read found nothing to read: no file, no table; empty if it found something"""
+        self._broken: list[Problem] | None = None
+        self.absent: Problem | None = Problem("", "it was never read")
+        """why the last read found nothing to read: no file, no table; None if it found something"""
         self._columns = [(name, read.columns.get(name, name)) for name in ROW]
 
-    def rows(self, *, at_rest: bool = False, broken: list[str] | None = None) -> list[Row]:
+    def rows(self, *, at_rest: bool = False, broken: list[Problem] | None = None) -> list[Row]:
         """The committed rows; `at_rest`: nobody writes any more.
 
-        What is no row is added to `broken`, each in one line; without that list it raises NoRow.
+        What is no row is added to `broken`; without that list it raises NoRow.
         Raises SubjectFailed, in one line, for a row that has other columns or other values, and NotReadable if the
         output cannot be read just now.
         """
@@ -86,7 +87,7 @@ class Output:
         try:
             return [row for one in found[self._read.format]() for row in self._or_broken(partial(self._row, one))]
         except OSError as error:  # a file has gone since it was listed
-            raise NotReadable(f"read.path: {error.strerror or error}") from error
+            raise NotReadable("read.path", error.strerror or error) from error
 
     def close(self) -> None:
         """Close what a reader keeps open."""
@@ -100,7 +101,7 @@ class Output:
         except NoRow as error:
             if self._broken is None:
                 raise
-            self._broken.append(str(error))
+            self._broken.append(error.problem)
             return []
 
     def _row(self, found: Mapping[str, Any]) -> Row:
@@ -112,19 +113,19 @@ class Output:
             if column not in found:
                 names = f'if its rows have none, say read.columns.{name} = "", or else the name that it has there'
                 row = str(dict(found))[:LINE]
-                raise SubjectFailed(f"read.columns: the output has no column {column!r} ({names}): {row}")
+                raise EntryFailed("read.columns", f"the output has no column {column!r} ({names}): {row}")
             values.append(_whole(found[column], column))
         key, value, tag, tag2 = values
         return (key, value, tag or 0, tag2 or 0)
 
     def _files(self) -> list[Path]:
         found = sorted(Path(one) for one in glob.glob(filled_pattern(self._read.path, self._places), recursive=True))
-        self.absent = "" if found else f"read.path: no file matches {self._read.path}"
+        self.absent = None if found else Problem("read.path", f"no file matches {self._read.path}")
         return found
 
     def _json_lines(self) -> Iterator[dict[str, Any]]:
         for path in self._committed(self._files()):
-            yield from self._objects(path.read_text(encoding="utf-8", errors="replace"), f"{path.name} has a line")
+            yield from self._objects(path.read_text(encoding="utf-8", errors="replace"), "", f"{path.name} has a line")
 
     def _csv(self) -> Iterator[dict[str, Any]]:
         for path in self._committed(self._files()):
@@ -145,7 +146,7 @@ class Output:
             rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
         except ArrowInvalid as error:
             kind = NoRow if self._at_rest else NotReadable
-            raise kind(f"{path.name} is no whole Parquet file: {' '.join(str(error).split())}") from error
+            raise kind("", f"{path.name} is no whole Parquet file: {' '.join(str(error).split())}") from error
         return rows
 
     def _iceberg(self) -> Iterable[dict[str, Any]]:
@@ -153,13 +154,13 @@ class Output:
         table = module("pyiceberg.table")
         folder = Path(filled(self._read.path, self._places))
         metadata = self._in_catalog(folder) if self._read.catalog else _newest_metadata(folder)
-        self.absent = "" if metadata else f"read.path: there is no Iceberg table in {self._read.path}"
+        self.absent = None if metadata else Problem("read.path", f"there is no Iceberg table in {self._read.path}")
         if not metadata:
             return []
         try:
             rows: list[dict[str, Any]] = table.StaticTable.from_metadata(metadata).scan().to_arrow().to_pylist()
         except (ValueError, OSError) as error:  # of pyiceberg and pyarrow: a file is missing or not whole
-            raise NotReadable(f"{folder.name} cannot be read: {' '.join(str(error).split())}") from error
+            raise NotReadable("", f"{folder.name} cannot be read: {' '.join(str(error).split())}") from error
         return rows
 
     def _in_catalog(self, folder: Path) -> str:
@@ -172,9 +173,9 @@ class Output:
         except NotThere:
             return ""
         except NotReadable as error:
-            raise NotReadable(f"read.catalog: {error}") from None
+            raise NotReadable("read.catalog", error) from None
         except SubjectFailed as error:
-            raise SubjectFailed(f"read.catalog: {error}") from None
+            raise EntryFailed("read.catalog", error) from None
         known = (str(row["metadata_location"] or "") for row in rows)
         return next((one for one in known if one.removeprefix("file://").startswith(f"{folder}/")), "")
 
@@ -190,39 +191,39 @@ class Output:
         topic = filled(self._read.topic, self._places)
         if self._topic is None:
             self._topic = TopicReader(filled(self._read.servers, self._places), topic)
-        self.absent = ""
+        self.absent = None
         try:
             for value in self._topic.values():
                 text = (value or b"").decode(errors="replace")
-                yield from self._or_broken(partial(_json_object, text, f"the topic {topic} has a value"))
+                yield from self._or_broken(partial(_json_object, text, "", f"the topic {topic} has a value"))
         except LookupError as error:
-            self.absent = f"read.topic: {error}"
+            self.absent = Problem("read.topic", str(error))
         except OSError as error:
-            raise NotReadable(f"read.servers: {error.strerror or error}") from error
+            raise NotReadable("read.servers", error.strerror or error) from error
 
-    def _objects(self, text: str, what: str) -> Iterator[dict[str, Any]]:
+    def _objects(self, text: str, entry: str, what: str) -> Iterator[dict[str, Any]]:
         """The JSON objects of a text's lines; `what` says what a line that is none is part of."""
         lines, last = _lines(text)
         for line in lines:
-            yield from self._or_broken(partial(_json_object, line, what))
+            yield from self._or_broken(partial(_json_object, line, entry, what))
         with contextlib.suppress(NoRow):  # a part of a line is no object
-            yield from [_json_object(last, what)] if last else []
+            yield from [_json_object(last, entry, what)] if last else []
 
     def _command(self) -> Iterable[dict[str, Any]]:
-        self.absent = ""
-        return self._objects(self._printed_by(), "read.command: it has printed a line")
+        self.absent = None
+        return self._objects(self._printed_by(), "read.command", "it has printed a line")
 
     def _delta(self) -> list[dict[str, Any]]:
         path = filled(self._read.path, self._places)
         deltalake = module("deltalake")
-        self.absent = ""
+        self.absent = None
         try:
             rows: list[dict[str, Any]] = deltalake.DeltaTable(path).to_pyarrow_table().to_pylist()
         except deltalake.exceptions.TableNotFoundError:
-            self.absent = f"read.path: there is no Delta table {self._read.path}"
+            self.absent = Problem("read.path", f"there is no Delta table {self._read.path}")
             return []
         except deltalake.exceptions.DeltaError as error:  # a file that the reader has listed was removed, say
-            raise NotReadable(f"read.path: Delta says: {' '.join(str(error).split())}") from error
+            raise NotReadable("read.path", f"Delta says: {' '.join(str(error).split())}") from error
         return rows
 
     def _sqlite(self) -> list[dict[str, Any]]:
@@ -235,17 +236,17 @@ class Output:
         try:
             server = Postgres(filled(self._read.dsn, self._places))
         except SubjectFailed as error:
-            raise SubjectFailed(f"read.dsn: {error}") from None
+            raise EntryFailed("read.dsn", error) from None
         return self._queried(lambda texts: snapshot_of_postgres(server, texts))
 
     def _queried(self, ask: Callable[[Mapping[str, str]], list[Found]]) -> Found:
         """The rows; the marker of commits is of the same snapshot."""
-        self.absent, self.marker = "", 0
+        self.absent, self.marker = None, 0
         texts = {READ: self._read.query} | ({COMMITS: self._commits} if self._commits else {})
         try:
             rows, *markers = ask({where: filled(text, self._places) for where, text in texts.items()})
         except NotThere as error:
-            self.absent = str(error)
+            self.absent = error.problem
             return []
         if markers:
             self.marker = _marker(markers[0])
@@ -280,7 +281,7 @@ def query_sqlite(path: Path, text: str) -> Found:
 
 
 def snapshot_of_postgres(server: Postgres, texts: Mapping[str, str]) -> list[Found]:
-    """The rows of queries to one snapshot, by what stands before the message of an error.
+    """The rows of queries to one snapshot, by the entry that an error is about.
 
     Raises as `query_postgres` does; a query behind the first whose table does not exist has no rows.
     """
@@ -298,23 +299,23 @@ def snapshot_of_postgres(server: Postgres, texts: Mapping[str, str]) -> list[Fou
                 found.append(list(session.cursor(row_factory=dict_row).execute(text.encode())))
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         if not found:
-            raise NotThere(_about(texts, found, server.said(error).partition(" LINE ")[0])) from None
+            raise NotThere(_asked(texts, found), server.said(error).partition(" LINE ")[0]) from None
         found.append([])
     except psycopg.OperationalError as error:
-        raise NotReadable(_about(texts, found, server.said(error))) from None
+        raise NotReadable(_asked(texts, found), server.said(error)) from None
     except psycopg.Error as error:
-        raise SubjectFailed(_about(texts, found, server.said(error))) from None
+        raise EntryFailed(_asked(texts, found), server.said(error)) from None
     return found
 
 
 def snapshot_of_sqlite(path: Path, texts: Mapping[str, str]) -> list[Found]:
-    """The rows of queries to one snapshot, by what stands before the message of an error.
+    """The rows of queries to one snapshot, by the entry that an error is about.
 
     Raises as `query_sqlite` does; a query behind the first whose table does not exist has no rows.
     """
     found: list[Found] = []
     if not path.exists():
-        raise NotThere(_about(texts, found, f"there is no file {path.name}"))
+        raise NotThere(_asked(texts, found), f"there is no file {path.name}")
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.2, isolation_level=None)
     try:
         connection.row_factory = sqlite3.Row
@@ -324,29 +325,28 @@ def snapshot_of_sqlite(path: Path, texts: Mapping[str, str]) -> list[Found]:
             found.append([dict(row) for row in connection.execute(text)])
     except sqlite3.OperationalError as error:
         kind = error.sqlite_errorname
-        if kind.startswith("SQLITE_CANTOPEN") or "no such table" in str(error):  # which has no name of its own
+        # A missing table has no code of its own, it is a SQLITE_ERROR as a text that is no SQL is: only words tell.
+        if kind.startswith("SQLITE_CANTOPEN") or (kind == "SQLITE_ERROR" and "no such table" in str(error)):
             if not found:
-                raise NotThere(_about(texts, found, f"SQLite says: {error}")) from error
+                raise NotThere(_asked(texts, found), f"SQLite says: {error}") from error
             return [*found, []]
         if kind.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise NotReadable(_about(texts, found, f"the database {path.name} is locked")) from error
+            raise NotReadable(_asked(texts, found), f"the database {path.name} is locked") from error
         if kind in WRITER_WAS_KILLED:
             undone = f"whoever opens {path.name} next undoes an unfinished transaction in it"
-            raise NotReadable(_about(texts, found, undone)) from error
-        raise SubjectFailed(
-            _about(texts, found, f"the query {[*texts.values()][len(found)]!r} fails: {error}")
-        ) from error
+            raise NotReadable(_asked(texts, found), undone) from error
+        failing = [*texts.values()][len(found)]
+        raise EntryFailed(_asked(texts, found), f"the query {failing!r} fails: {error}") from error
     except sqlite3.Error as error:
-        raise SubjectFailed(_about(texts, found, f"{path.name} cannot be read: {error}")) from error
+        raise EntryFailed(_asked(texts, found), f"{path.name} cannot be read: {error}") from error
     finally:
         connection.close()
     return found
 
 
-def _about(texts: Mapping[str, str], found: Sequence[Found], message: str) -> str:
-    """The message, behind the place of the query that was asked last; `found` are the answers to those before it."""
-    where = [*texts, ""][len(found)]
-    return f"{where}: {message}" if where else message
+def _asked(texts: Mapping[str, str], found: Sequence[Found]) -> str:
+    """The entry with the query that was asked last; `found` are the answers to those before it."""
+    return [*texts, ""][len(found)]
 
 
 def _marker(rows: Found) -> int:
@@ -356,7 +356,7 @@ def _marker(rows: Found) -> int:
         number = _whole(value, COMMITS) or 0
         if number >= 0:
             return number
-    raise SubjectFailed(f"{COMMITS}: {str(value)[:LINE]!r} is no number of records")
+    raise EntryFailed(COMMITS, f"{str(value)[:LINE]!r} is no number of records")
 
 
 def _newest_metadata(folder: Path) -> str:
@@ -371,13 +371,13 @@ def _version(metadata: Path) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _json_object(text: str, what: str) -> dict[str, Any]:
+def _json_object(text: str, entry: str, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise NoRow(f"{what} that is not JSON: {text[:LINE]}") from None
+        raise NoRow(entry, f"{what} that is not JSON: {text[:LINE]}") from None
     if not isinstance(found, dict):
-        raise NoRow(f"{what} that is no JSON object: {text[:LINE]}")
+        raise NoRow(entry, f"{what} that is no JSON object: {text[:LINE]}")
     return found
 
 
@@ -412,8 +412,8 @@ def _whole(value: Any, column: str) -> int | None:
     try:
         whole = int(value)
     except (TypeError, ValueError, OverflowError):
-        kind = SubjectFailed if _is_number(value) else NoRow  # 2.5 is a query's fault, 2{"key" that of a torn line
-        raise kind(f"the column {column!r} of the output is no whole number: {str(value)[:LINE]!r}") from None
+        kind = EntryFailed if _is_number(value) else NoRow  # 2.5 is a query's fault, 2{"key" that of a torn line
+        raise kind("", f"the column {column!r} of the output is no whole number: {str(value)[:LINE]!r}") from None
     if not isinstance(value, str) and whole != value:
         raise SubjectFailed(f"the column {column!r} of the output is no whole number: {value!r}")
     return whole

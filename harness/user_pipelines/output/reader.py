@@ -13,8 +13,8 @@ from ....properties.model.workload import Row, window_of
 from ....properties.quick_checker.from_outside import OutsideView
 from ....properties.reconstruct.lineage import INFINITE
 from ...scenario.model import Scenario
-from ...subject.port import SubjectFailed
 from ..description import LAST_RECORDS, PipelineFile
+from ..entries import EntryFailed, Problem
 from ..journal import Journal
 from .formats import NotReadable, Output
 
@@ -59,8 +59,8 @@ class Reader:
         """when a read has seen other rows than the one before it"""
 
     @property
-    def absent(self) -> str:
-        """Why the last read found nothing to read; empty if it found something."""
+    def absent(self) -> Problem | None:
+        """Why the last read found nothing to read; None if it found something."""
         return self._output.absent
 
     @property
@@ -85,7 +85,7 @@ class Reader:
         """Read what is visible.  A reader that comes while a file is replaced, or a table is locked, reads again."""
         began = self._journal.next()
         self._read_at = time.monotonic()
-        broken: list[str] = []
+        broken: list[Problem] = []
         try:
             rows = self._rows(broken)
         except NotReadable:
@@ -93,7 +93,7 @@ class Reader:
         self._demand_rows(broken)
         marker = self._output.marker
         if marker > self._given and not self._journal.disturbed:  # else it counts what was processed twice
-            raise SubjectFailed(f"commits.query: it says {marker}, and there are {self._given} records")
+            raise EntryFailed("commits.query", f"it says {marker}, and there are {self._given} records")
         self._journal.read(began, rows, min(marker, self._records))
         if rows != self.rows:
             self.rows, self.changed_at = rows, self._read_at
@@ -105,7 +105,7 @@ class Reader:
         """
         began = time.monotonic()
         while True:
-            broken: list[str] = []
+            broken: list[Problem] = []
             try:
                 rows = self._rows(broken, at_rest=True)
             except NotReadable:
@@ -114,24 +114,24 @@ class Reader:
             else:
                 if not broken or time.monotonic() > began + WHOLE_WITHIN_S:
                     self._demand_rows(broken)
-                    self.broken = broken
+                    self.broken = [str(one) for one in broken]
                     self._journal.note("output-read", "reader", "in the end", amount=len(rows))
                     return rows
             wait()
 
-    def _rows(self, broken: list[str], *, at_rest: bool = False) -> list[Row]:
+    def _rows(self, broken: list[Problem], *, at_rest: bool = False) -> list[Row]:
         """The committed rows; what is no row is added to `broken`."""
         rows = self._output.rows(at_rest=at_rest, broken=broken)
         self._has_seen_rows = self._has_seen_rows or bool(rows)
         return rows
 
-    def _demand_rows(self, broken: list[str]) -> None:
+    def _demand_rows(self, broken: list[Problem]) -> None:
         """Raise SubjectFailed for what is no row, unless a fault may have broken it: then it is judged.
 
         If no row was ever read, or nothing was disturbed, the file says wrongly what is read.
         """
         if broken and not (self._journal.disturbed and self._has_seen_rows):
-            raise SubjectFailed(broken[0])
+            raise EntryFailed(broken[0].entry, broken[0].words)
 
     def halfway(self) -> Callable[[], bool]:
         """Whether rows are visible that were not when it was asked last."""

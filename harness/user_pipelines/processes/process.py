@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ...subject.port import SubjectFailed
 from ..aims import tail
 from ..description import Program, Role, Run
+from ..entries import EntryFailed
 from ..places import filled
 from .keeper import Keeper, environment_of, start_of
 from .log import Log, last_lines
@@ -108,7 +108,7 @@ class Process:
         self.since = self.log.end()  # marked before the process can print anything more
         if not self._keeper.go(self._spare):
             words = last_lines(tail(self.log.path, 0))
-            raise SubjectFailed(f"run.spare: it ended before it was given a line to go on: {words}")
+            raise EntryFailed("run.spare", f"it ended before it was given a line to go on: {words}")
         self.pid, self._spare = self._spare, None
         return True
 
@@ -161,7 +161,7 @@ class Process:
         strays = self._keeper.end(self.pid, strayed=True)
         if strays:
             left = f"{strays[0]} has left its session and its environment, so a kill does not find it"
-            raise SubjectFailed(f"{self.where}: {left}: start it in the foreground")
+            raise EntryFailed(self.where, f"{left}: start it in the foreground")
         self.go_on_as_after_a_kill()
         return True
 

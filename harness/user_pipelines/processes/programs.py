@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from ...subject.port import SubjectFailed
 from ..aims import Lookout
 from ..description import Aim, Pipeline, Role
+from ..entries import EntryFailed
 from ..output.formats import NotReadable
 from ..watches import Recovery
 from .keeper import Keeper, code_in_words, end_in_words
@@ -50,10 +50,10 @@ class Programs:
         deadline = time.monotonic() + role.program.ready_within_s
         while not ready.sees(role.printed):
             if role.exit_code() is not None:
-                raise SubjectFailed(f"roles.{role.name}: it ended before it was ready: {role.last_words()}")
+                raise EntryFailed(role.where, f"it ended before it was ready: {role.last_words()}")
             if time.monotonic() > deadline:
                 within = f"{role.program.ready_within_s:g} s"
-                raise SubjectFailed(f"roles.{role.name}.ready: it was not seen within {within}: {role.last_words()}")
+                raise EntryFailed(f"{role.where}.ready", f"it was not seen within {within}: {role.last_words()}")
             time.sleep(POLL_S)
         self._note("process-ready", role.name, "")
 
@@ -71,7 +71,7 @@ class Programs:
                 self._ends[role.name] += 1
                 if self._ends[role.name] > ENDS_AT_MOST:
                     words = f"it has ended by itself {self._ends[role.name]} times: {role.last_words()}"
-                    raise SubjectFailed(f"roles.{role.name}: {words}")
+                    raise EntryFailed(role.where, words)
                 role.forget(f"by itself, with {code_in_words(code)}")
                 role.restart_later()
             if not role.runs and role.restart_at is not None and now >= role.restart_at:
@@ -95,7 +95,7 @@ class Programs:
         self._keeper.end(pid)
         if code != 0:
             said = self.requests.printed(since).strip().splitlines()[-1:] or ["it has printed nothing"]
-            raise NotReadable(f"read.command: {command[0]} {end_in_words(code)}: {said[0]}")
+            raise NotReadable("read.command", f"{command[0]} {end_in_words(code)}: {said[0]}")
         return output.read_text(encoding="utf-8", errors="replace")
 
     def _exit_code_of(self, pid: int, within_s: float = COMMAND_S) -> int | None:
@@ -109,7 +109,7 @@ class Programs:
     def run_to_the_end(self, process: Process, where: str, command: tuple[str, ...]) -> None:
         code = self.ran(process, command)
         if code != 0:
-            raise SubjectFailed(f"{where}: {command[0]} {end_in_words(code)}: {process.last_words()}")
+            raise EntryFailed(where, f"{command[0]} {end_in_words(code)}: {process.last_words()}")
 
     def ran(self, process: Process, command: tuple[str, ...]) -> int | None:
         """Run a command with a process's environment and log; how it ended, None if it took too long."""

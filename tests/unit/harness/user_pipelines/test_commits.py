@@ -105,7 +105,7 @@ def test_a_marker_without_its_table_is_none_yet_and_one_that_is_no_number_is_sai
     store.execute("INSERT INTO rows VALUES (1, 2, 3)")
     read = Read(format="sqlite", path=str(tmp_path / "a.db"), query="SELECT * FROM rows")
     output = Output(read, {}, commits="SELECT n FROM done")
-    assert (output.rows(), output.marker, output.absent) == ([(1, 2, 3, 0)], 0, "")
+    assert (output.rows(), output.marker, output.absent) == ([(1, 2, 3, 0)], 0, None)
     store.execute("CREATE TABLE done (n TEXT)")
     assert (output.rows(), output.marker) == ([(1, 2, 3, 0)], 0)
     for value in ("some", "-1", "1.5"):

@@ -14,6 +14,7 @@ import pytest
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.user_pipelines.description import Feed
+from cutproof.harness.user_pipelines.entries import Problem
 from cutproof.harness.user_pipelines.feeding import feeder, topic
 from cutproof.harness.user_pipelines.feeding.feeder import Feeder
 from cutproof.harness.user_pipelines.feeding.files import Files
@@ -91,18 +92,18 @@ def test_records_wait_for_their_table_and_while_it_is_locked(tmp_path: Path) -> 
     path = tmp_path / "a.db"
     feed = ToTable(Feed(records_per_file=2), RECORDS, str(path), INSERT)
     feed.give()
-    assert (feed.given, feed.problem) == (0, "feed.insert: SQLite says: unable to open database file")
+    assert (feed.given, feed.problem) == (0, Problem("feed.insert", "SQLite says: unable to open database file"))
     assert not path.exists(), "the pipeline makes its database"
     pipeline = sqlite3.connect(path, isolation_level=None)
     pipeline.execute("PRAGMA user_version = 1")
     feed.give()
-    assert (feed.given, feed.problem) == (0, "feed.insert: SQLite says: no such table: input")
+    assert (feed.given, feed.problem) == (0, Problem("feed.insert", "SQLite says: no such table: input"))
     pipeline.execute("CREATE TABLE input (key INT, value INT, tag INT)")
     feed.give()
-    assert (feed.given, feed.problem) == (2, "")
+    assert (feed.given, feed.problem) == (2, None)
     pipeline.execute("BEGIN EXCLUSIVE")
     feed.give()
-    assert (feed.given, feed.problem) == (2, "feed.insert: SQLite says: database is locked")
+    assert (feed.given, feed.problem) == (2, Problem("feed.insert", "SQLite says: database is locked"))
     pipeline.execute("ROLLBACK")
     feed.give_all()
     pipeline.close()
@@ -243,13 +244,13 @@ def test_records_reach_a_topic_once_and_in_order_though_its_broker_is_away_for_a
     client.is_there = False
     feed.give()
     feed.give()
-    assert (feed.given, feed.problem) == (0, "the broker has not acknowledged the records")
+    assert (feed.given, feed.problem) == (0, Problem("", "the broker has not acknowledged the records"))
     client.settings["error_cb"](Said("all brokers are down"))
     feed.give()
-    assert (feed.given, feed.problem) == (0, "all brokers are down")
+    assert (feed.given, feed.problem) == (0, Problem("", "all brokers are down"))
     client.is_there = True
     feed.give()
-    assert (feed.given, feed.problem) == (2, "")
+    assert (feed.given, feed.problem) == (2, None)
     feed.give_all()
     assert feed.is_over
     assert client.written == [("input", row, key) for row, key in zip(AS_JSON, ("1", "2", None), strict=True)]

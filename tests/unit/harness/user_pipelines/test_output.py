@@ -15,6 +15,7 @@ import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.user_pipelines.description import Read
+from cutproof.harness.user_pipelines.entries import Problem
 from cutproof.harness.user_pipelines.journal import Journal
 from cutproof.harness.user_pipelines.output import reader as reading_rows
 from cutproof.harness.user_pipelines.output.formats import NotReadable, Output, query, query_sqlite
@@ -93,10 +94,10 @@ def test_what_is_no_row_is_judged_if_a_fault_may_have_broken_it(
 def test_half_a_file_of_parquet_is_no_row_once_the_run_is_over(tmp_path: Path) -> None:
     parquet.write_table(table((1, 2, 3)), tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no end")
-    broken: list[str] = []
+    broken: list[Problem] = []
     read = output(tmp_path, format="parquet", path="{output}/*.parquet")
     assert read.rows(at_rest=True, broken=broken) == [(1, 2, 3, 0)]
-    assert broken[0].startswith("b.parquet is no whole Parquet file: ")
+    assert broken[0].words.startswith("b.parquet is no whole Parquet file: ")
 
 
 def table(*rows: tuple[int | None, int, int]) -> arrow.Table:
@@ -136,11 +137,11 @@ def test_lines_of_a_folder_of_spark_only_if_its_log_names_their_file(tmp_path: P
 
 def test_sqlite_before_its_table_exists_and_while_it_is_locked(tmp_path: Path) -> None:
     read = output(tmp_path, format="sqlite", path="{output}/a.db", query="SELECT key, value, 0 AS tag FROM rows")
-    assert (read.rows(), read.absent) == ([], "read.query: there is no file a.db")
+    assert (read.rows(), read.absent) == ([], Problem("read.query", "there is no file a.db"))
     writer = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
-    assert (read.rows(), read.absent) == ([], "read.query: SQLite says: no such table: rows")
+    assert (read.rows(), read.absent) == ([], Problem("read.query", "SQLite says: no such table: rows"))
     writer.execute("CREATE TABLE rows (key INT, value INT)")
-    assert (read.rows(), read.absent) == ([], "")
+    assert (read.rows(), read.absent) == ([], None)
     writer.execute("INSERT INTO rows VALUES (1, 2)")
     assert read.rows() == [(1, 2, 0, 0)]
     writer.execute("PRAGMA locking_mode = exclusive")
@@ -195,9 +196,9 @@ def test_a_variable_that_the_environment_does_not_have_is_named(monkeypatch: pyt
 def test_a_delta_table_at_its_last_version(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed: pip install 'cutproof[delta]'")
     read = output(tmp_path, format="delta", path="{output}/rows")
-    assert (read.rows(), read.absent) == ([], "read.path: there is no Delta table {output}/rows")
+    assert (read.rows(), read.absent) == ([], Problem("read.path", "there is no Delta table {output}/rows"))
     deltalake.write_deltalake(tmp_path / "rows", table((1, 2, 3)))
-    assert (read.rows(), read.absent) == ([(1, 2, 3, 0)], "")
+    assert (read.rows(), read.absent) == ([(1, 2, 3, 0)], None)
     deltalake.write_deltalake(tmp_path / "rows", table((4, 5, 6)), mode="overwrite")
     assert read.rows() == [(4, 5, 6, 0)]
     next((tmp_path / "rows" / "_delta_log").glob("*1.json")).write_text("nonsense")
@@ -215,13 +216,13 @@ def test_of_an_iceberg_table_in_a_catalog_what_the_catalog_has_committed(
         Path(path.removeprefix("file://")).touch()
     read = output(tmp_path, format="iceberg", path="{output}/rows", catalog="{output}/catalog.db")
     monkeypatch.setattr("cutproof.harness.user_pipelines.output.formats.module", lambda _: Iceberg(contents))
-    assert (read.rows(), read.absent) == ([], "read.path: there is no Iceberg table in {output}/rows")
+    assert (read.rows(), read.absent) == ([], Problem("read.path", "there is no Iceberg table in {output}/rows"))
     catalog = sqlite3.connect(tmp_path / "catalog.db")
     catalog.execute("CREATE TABLE iceberg_tables (metadata_location TEXT)")
     for known in (f"file://{tmp_path}/others/0.metadata.json", next(iter(contents))):
         catalog.execute("INSERT INTO iceberg_tables VALUES (?)", (known,))
     catalog.commit()
-    assert (read.rows(), read.absent) == ([(0, 0, 0, 0)], "")
+    assert (read.rows(), read.absent) == ([(0, 0, 0, 0)], None)
     catalog.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from cutproof.harness.search.outcome import measure
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
+from cutproof.harness.user_pipelines.entries import EntryFailed, Problem
 from cutproof.harness.user_pipelines.output import reader
+from cutproof.harness.user_pipelines.output.formats import NotReadable
 from cutproof.harness.user_pipelines.run import PipelineRun
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import _entry_of, tried
@@ -563,14 +566,22 @@ def test_a_trial_names_what_does_not_work(change: tuple[str, str], entry: str, s
     assert seen in wrong[entry], checks
 
 
-def test_an_error_is_about_the_entry_that_its_message_begins_with() -> None:
-    said = {
-        "roles.queue.ready: it was not seen within 1 s": "roles.queue.ready",
-        "commands.covers: no such line was printed": "commands.covers",
-        "commits.query: it says 43, and there are 42 records": "commits.query",
-        "aims: the query 'SELECT 1': there is no such column": "aims",
-        "restored: it has no such name": "restored",
-        "the command sums.sh cannot be started: it is not there": "run",
-        "feed: the records cannot be given": "feed",
-    }
-    assert {message: _entry_of(message) for message in said} == said
+@pytest.mark.parametrize(
+    ("error", "entry"),
+    [
+        (EntryFailed("roles.queue.ready", "it was not seen within 1 s"), "roles.queue.ready"),
+        (EntryFailed("feed", Problem("feed.insert", "SQLite says: no such table: input")), "feed"),
+        (NotReadable("", "the database a.db is locked"), "run"),
+        (SubjectFailed("the command sums.sh cannot be started: it is not there"), "run"),
+        (SubjectFailed("feed.insert: whatever this says"), "run"),
+    ],
+    ids=["one", "the outer one", "none", "another error", "a sentence that begins like an entry"],
+)
+def test_an_error_is_about_the_entry_that_it_names_whatever_it_says(error: SubjectFailed, entry: str) -> None:
+    assert _entry_of(error) == entry
+
+
+def test_an_error_about_an_entry_says_so_first_and_survives_the_way_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(EntryFailed("feed.insert", ValueError("no such table"))))
+    assert (str(error), error.problem) == ("feed.insert: no such table", Problem("feed.insert", "no such table"))
+    assert str(NotReadable("", "the database a.db is locked")) == "the database a.db is locked"

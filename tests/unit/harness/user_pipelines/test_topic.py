@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cutproof.harness.user_pipelines.description import Read
+from cutproof.harness.user_pipelines.entries import Problem
 from cutproof.harness.user_pipelines.output import topic
 from cutproof.harness.user_pipelines.output.formats import NotReadable, Output
 from cutproof.harness.user_pipelines.output.topic import TopicReader
@@ -145,9 +146,9 @@ def test_a_topic_that_is_not_there_yet_and_a_broker_that_is_away(monkeypatch: py
     client = Client()
     monkeypatch.setattr(topic, "module", lambda name: client)
     output = Output(Read(format="kafka", servers="127.0.0.1:{port1}", topic="output"), {"port1": "1"})
-    assert (output.rows(), output.absent) == ([], "read.topic: there is no topic output")
+    assert (output.rows(), output.absent) == ([], Problem("read.topic", "there is no topic output"))
     client.logs, client.stable = {0: [b'{"key": 1, "value": 2, "tag": 3}']}, {0: 1}
-    assert (output.rows(), output.absent) == ([(1, 2, 3, 0)], "")
+    assert (output.rows(), output.absent) == ([(1, 2, 3, 0)], None)
     client.is_there = False
     with pytest.raises(NotReadable, match=r"read\.servers: Kafka says: the broker is away"):
         output.rows()
