@@ -299,11 +299,14 @@ class Search:
     def _end(self, chunk: Chunk) -> None:
         """Report why no more can be run, once, however many workers report it; and start no further chunk."""
         self._ended = True
-        failures = self._found.failures
-        if not any(failure.endswith(chunk.ended) for failure in failures):
-            failures.append(chunk.ended)
+        self._report(chunk.ended)
         for future in [future for future in self._running if future.cancel()]:
             del self._running[future]
+
+    def _report(self, failure: str) -> None:
+        """Report a failure of the harness or its environment, once."""
+        if failure not in self._found.failures:
+            self._found.failures.append(failure)
 
     def _store(self, outcomes: list[AnyOutcome], not_run: list[Undriven]) -> None:
         """Write a chunk into the run folder, as long as that is possible: its scenarios, and those that could not be
@@ -340,9 +343,9 @@ class Search:
             raise
         except Exception as error:
             self._unanswered(asked, SPARK_FAILED)
-            message = one_line(error) if isinstance(error, CutproofError) else f"the oracle failed: {one_line(error)}"
-            if message not in found.failures:
-                found.failures.append(message)
+            self._report(
+                one_line(error) if isinstance(error, CutproofError) else f"the oracle failed: {one_line(error)}"
+            )
             return
         found.oracle_s += examined.seconds
         found.oracle = msgspec.structs.replace(

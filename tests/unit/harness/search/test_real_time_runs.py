@@ -22,7 +22,7 @@ from cutproof.harness.search.pool import Encoded, Here, Processes, chunk_of
 from cutproof.harness.search.profiles import PROFILES, REAL_TIME_PROFILES
 from cutproof.harness.search.search import Budget, Search
 from cutproof.harness.search.verification import Request, campaign_of, is_in_real_time
-from cutproof.harness.search.worker import Plan
+from cutproof.harness.search.worker import Chunk, Plan
 from cutproof.harness.shrink.on_subject import fails_like, shrink_in_real_time, shrink_on
 from cutproof.harness.shrink.repetition import repeat, violates
 from cutproof.harness.shrink.shrink import shrink, size_of
@@ -87,6 +87,19 @@ def test_workers_that_report_the_same_are_printed_once() -> None:
     found = Search(pool, Agreeing(), Budget(scenarios=50), chunk=1).run()
     assert found.failures == ["no port is free"]
     assert not found.tally.run
+
+
+def test_workers_that_report_different_failures_are_printed_each_also_if_one_sentence_ends_as_the_other() -> None:
+    class Two(Here):
+        workers = 2
+
+        def chunk(self, first: int, end: int) -> Future[Encoded]:
+            future: Future[Encoded] = Future()
+            future.set_result(Chunk(ended="of PostgreSQL: no port is free" if first % 2 == 0 else "no port is free"))
+            return future
+
+    found = Search(Two(PLAN, Failing(0, HarnessFailed(""))), Agreeing(), Budget(scenarios=50), chunk=1).run()
+    assert found.failures == ["of PostgreSQL: no port is free", "no port is free"]
 
 
 def test_while_a_case_is_shrunk_a_failed_environment_is_no_answer() -> None:
