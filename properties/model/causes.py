@@ -2,7 +2,8 @@
 
 An engine may name the cause of each failed task and of a failed job.  Where it does, its
 sentences decide nothing.  Histories of other engines, and those of older runs, have the
-sentences alone: only there the cause is read from them, in `Why`.
+sentences alone: only there the cause is read from them, in `Why`.  docs/format.md says what
+is read, and a sentence that says it otherwise says nothing.
 """
 
 from __future__ import annotations
@@ -72,6 +73,14 @@ AnyCause = (
 )
 
 
+_TRANSACTION = re.compile(r"\btransactions?\b", re.IGNORECASE)
+_NUMBER = r"[0-9]{1,18}"
+_CHECKPOINTS = re.compile(
+    rf"(?<!\w)(?:(?:checkpoint|savepoint|snapshot)s? |chk-)({_NUMBER}(?:(?:, | and ){_NUMBER})*)(?!\w|[.-]\d)",
+    re.IGNORECASE,
+)
+
+
 class Why(msgspec.Struct, frozen=True):
     """What is known of a failure's cause: the cause itself, or only the sentence about it."""
 
@@ -90,7 +99,7 @@ class Why(msgspec.Struct, frozen=True):
     def is_lost_transaction(self) -> bool:
         if self.cause is not None:
             return isinstance(self.cause, TransactionRefused)
-        return "transaction" in self.sentence.lower()
+        return _TRANSACTION.search(self.sentence) is not None
 
     def names(self, transaction: str) -> bool:
         """Whether this is the transaction that was refused; of a sentence, whether it has the name as a word."""
@@ -100,10 +109,11 @@ class Why(msgspec.Struct, frozen=True):
 
     @property
     def unreadable(self) -> tuple[int, ...]:
-        """The checkpoints that could not be read; of a sentence any number in it."""
+        """The checkpoints that could not be read; of a sentence those that it names as checkpoints or snapshots."""
         if self.cause is not None:
             return self.cause.checkpoints if isinstance(self.cause, SnapshotUnreadable) else ()
-        return tuple(int(number) for number in re.findall(r"\d+", self.sentence))
+        named = " ".join(_CHECKPOINTS.findall(self.sentence))
+        return tuple(int(number) for number in re.findall(_NUMBER, named))
 
     def blames(self, operator: str) -> bool:
         """Whether a job was refused because of this operator.

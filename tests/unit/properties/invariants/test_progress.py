@@ -148,6 +148,8 @@ def test_snapshots_that_died_with_the_memory_they_were_in() -> None:
         ("fail-read", "the record of checkpoint 1 cannot be read", True),
         ("fail-read", "the record of checkpoint 9 cannot be read", False),
         ("fail-read", "something cannot be read", False),
+        ("fail-read", "exit code 1", False),
+        ("fail-read", "could not restore from chk-1/op-0", True),
         ("fail-write", "the record of checkpoint 1 cannot be read", False),
     ],
 )
