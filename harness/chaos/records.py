@@ -127,6 +127,7 @@ def _read(path: Path, decoder: msgspec.json.Decoder[T], expected: str) -> T:
             raise _other_format(path, found, expected)
         return decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
+        # msgspec has no type of its own for this; only what a person reads depends on it.
         word = "is cut off" if "truncated" in str(error) else f"cannot be read: {error}"
         raise FileError(f"{path} {word}") from None
 

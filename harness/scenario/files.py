@@ -206,6 +206,7 @@ def _format_of(data: bytes, where: str) -> str:
     except msgspec.ValidationError as error:
         raise FileError(f"{where}: {error}") from None
     except msgspec.DecodeError as error:
+        # msgspec has no type of its own for this; only what a person reads depends on it.
         word = "is cut off" if "truncated" in str(error) else f"is not JSON ({error})"
         raise FileError(f"{where}: the file {word}") from None
     except RecursionError:

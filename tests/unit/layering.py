@@ -56,6 +56,20 @@ NAMES_ARE_PARSED_IN: dict[str, str] = {
     "harness/reference_engine/snapshots/changes.py": "/",
 }
 """File: the separators at which it takes names apart."""
+TEXTS_OF_ERRORS_ARE_READ_IN: dict[str, str] = {
+    "harness/chaos/records.py": "msgspec has one error for JSON that is cut off and for any other",
+    "harness/scenario/files.py": "the same",
+    "harness/subject/names.py": "a TypeError does not have the name of the unexpected argument as a field",
+    "harness/user_pipelines/feeding/table.py": "SQLite has one code for a missing table and for what is no SQL",
+    "harness/user_pipelines/output/formats.py": "the same",
+    "properties/checking/sources/csv_files.py": "the csv module has one error",
+    "properties/checking/sources/postgres.py": "libpq has only texts for what a server says before a session begins",
+    "properties/spark/checking/inputs.py": "Java's exception has Spark's error condition in its text",
+    "properties/spark/checking/sources.py": "Spark passes a worker's exception on as the text of its traceback",
+}
+"""Why no type or code can be read there instead; each is an error of a library."""
+ASKING = frozenset({"startswith", "endswith", "find", "index", "count", "match", "search", "fullmatch", "findall"})
+
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
     {"asyncio", "concurrent", "datetime", "importlib", "io", "logging", "multiprocessing", "os", "pathlib", "pkgutil"}
@@ -198,6 +212,55 @@ def names_are_parsed_in_few_files(path: str, source: str) -> list[str]:
         and node.func.attr in ("partition", "rpartition", "split", "rsplit")
         and _separator(node, constants) in refused
     ]
+
+
+def _is_text_of(node: ast.AST, errors: set[str], texts: set[str]) -> bool:
+    """Whether an expression is made of what an error says; not an object that has it, nor its length."""
+    match node:
+        case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)]):
+            return name in errors
+        case ast.Call(func=ast.Name()):
+            return False
+        case ast.FormattedValue(value=ast.Name(id=name)) if name in errors:
+            return True
+        case ast.Attribute(value=ast.Name(id=name), attr="args") if name in errors:
+            return True
+        case ast.Name(id=name):
+            return name in texts
+    return any(_is_text_of(one, errors, texts) for one in ast.iter_child_nodes(node))
+
+
+def _asks(node: ast.AST, errors: set[str], texts: set[str]) -> bool:
+    """Whether an expression depends on whether a text has some form."""
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            return any(_is_text_of(one, errors, texts) for one in (left, *others))
+        case ast.Call(func=ast.Attribute(value=value, attr=name), args=arguments) if name in ASKING:
+            return any(_is_text_of(one, errors, texts) for one in (value, *arguments))
+    return False
+
+
+def nothing_is_decided_by_the_text_of_an_error(path: str, source: str) -> list[str]:
+    """An error's wording is free to change, so whoever has to know which one it is looks at its type or a field."""
+    if not path.startswith(ROOMS) or path.startswith(PROGRAMS_OF_USERS) or path in TEXTS_OF_ERRORS_ARE_READ_IN:
+        return []
+    found = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        nodes = list(ast.walk(function))
+        errors = {"error", *(node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name)}
+        texts: set[str] = set()
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_text_of(value, errors, texts):
+                    texts.add(name)
+        found += [
+            f"{path}:{node.lineno} asks what an error says"
+            for node in nodes
+            if isinstance(node, ast.expr) and _asks(node, errors, texts)
+        ]
+    return list(dict.fromkeys(found))
 
 
 def _is_pure(path: str) -> bool:
@@ -355,6 +418,7 @@ RULES: tuple[Rule, ...] = (
     only_the_spark_room_imports_pyspark,
     only_the_search_imports_hypothesis,
     names_are_parsed_in_few_files,
+    nothing_is_decided_by_the_text_of_an_error,
     pure_code_imports_nothing_worldly,
     pure_code_calls_nothing_unstable,
     pure_code_iterates_no_set,

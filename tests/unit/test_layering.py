@@ -137,6 +137,22 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\nprint(*s)"),
     (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\ns.pop()"),
     (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\nfor x in s - t: f(x)"),
+    *(
+        (
+            layering.nothing_is_decided_by_the_text_of_an_error,
+            "harness/search/search.py",
+            f"def f():\n try: g()\n except Broken as broken:\n  {decides}",
+        )
+        for decides in (
+            'if "refused" in str(broken): h()',
+            'if str(broken) == "refused": h()',
+            'if str(broken).startswith("refused"): h()',
+            'if broken.args[0].endswith("refused"): h()',
+            'return re.search("refused", str(broken))',
+            "return REFUSED.fullmatch(str(broken))",
+            'text = " ".join(str(broken).split())\n  if any(word in text for word in REFUSED): h()',
+        )
+    ),
     (layering.no_file_is_too_long, "harness/subject/run.py", "pass\n" * 601),
 ]
 
@@ -148,6 +164,17 @@ def test_a_planted_offence_is_found(rule: Rule, path: str, source: str) -> None:
 
 def test_every_rule_has_a_planted_offence() -> None:
     assert {rule for rule, _, _ in OFFENCES} == set(RULES)
+
+
+def test_what_an_error_says_may_be_passed_on() -> None:
+    source = "def f():\n try: g()\n except Broken as error: raise Failed(f'{str(error)}: {len(error.args)}') from None"
+    assert not layering.nothing_is_decided_by_the_text_of_an_error("harness/search/search.py", source)
+
+
+@pytest.mark.parametrize("path", layering.TEXTS_OF_ERRORS_ARE_READ_IN)
+def test_who_may_ask_what_an_error_says_does(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(layering.TEXTS_OF_ERRORS_ARE_READ_IN, path)
+    assert layering.nothing_is_decided_by_the_text_of_an_error(path, (ROOT / path).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", layering.NAMES_ARE_PARSED_IN)

@@ -129,7 +129,7 @@ def _problem(path: Path, delimiter: str) -> str:
                 line = records.line_num + 1
     except UnicodeDecodeError:
         return _no_utf8(path)
-    except csv.Error as error:
+    except csv.Error as error:  # one type for all errors; what a person reads depends on which one it is, nothing else
         if "unexpected end of data" in str(error):
             return f"{path}: line {line}: a quote is opened in this record and never closed"
         if "expected after" in str(error):

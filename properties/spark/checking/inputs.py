@@ -184,7 +184,10 @@ def first_line(error: PySparkException) -> str:
 
 
 def damaged_file(error: Py4JJavaError) -> str | None:
-    """The message of a Java failure about a damaged file; None for any other failure."""
+    """The message of a Java failure about a damaged file; None for any other failure.
+
+    FAILED_READ_FILE is the name of an error condition of Spark, which stays when the message is reworded.
+    """
     found = re.search(r"\[FAILED_READ_FILE[^\]]*\] ([^\n]*)", str(error))
     return found[1] if found else None
 

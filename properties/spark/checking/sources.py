@@ -42,7 +42,8 @@ def read_table(session: SparkSession, where: PostgresTable) -> DataFrame:
 
 
 def _from_worker(error: Exception) -> Exception | None:
-    """The error that a worker raised, parsed from Spark's text of it."""
+    """The error that a worker raised, by the name of its class: Spark passes a worker's exception on as the text of its
+    traceback."""
     kinds: dict[str, Any] = {kind.__name__: kind for kind in (CheckInputError, TableUnreachable)}
     found = re.search(rf"\b({'|'.join(kinds)}): ([^\n]*)", str(error))
     return kinds[found[1]](found[2]) if found else None
