@@ -23,7 +23,16 @@ from cutproof.harness.search.stops import stops_of
 from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.run import run
 from cutproof.properties.invariants.judge import judge
-from cutproof.properties.model.history import CommandReturned, FaultFired, History, JobEnded, TaskFailed
+from cutproof.properties.model.history import (
+    AttemptStarted,
+    CheckpointAborted,
+    CommandReturned,
+    CoordinatorDown,
+    FaultFired,
+    History,
+    JobEnded,
+    TaskFailed,
+)
 from cutproof.properties.model.struck import StruckCommit, TornWrite
 from cutproof.properties.model.verdict import Unknown
 from cutproof.reference_impl import observed as o
@@ -100,7 +109,8 @@ def reworded_inside(cause: Value, sentence: str) -> Value:
 
 
 def judged(scenario: Scenario, history: History) -> list[object]:
-    """Whatever a sentence could have changed: the blame, how jobs ended, and the verdicts but for their words."""
+    """Whatever a sentence could have changed: the blame, how jobs ended, which checkpoints failed, and the verdicts but
+    for their words."""
     verdicts = [
         (name, type(one), getattr(one, "difference", ""), one.reason if isinstance(one, Unknown) else "")
         for name, one in judge(scenario.workload, scenario.topology, history).verdicts.items()
@@ -108,7 +118,22 @@ def judged(scenario: Scenario, history: History) -> list[object]:
     journal = history.journal
     blame = [(one.task, one.attempt, one.fault, one.cause) for one in journal if isinstance(one, TaskFailed)]
     ends = [(one.status, one.cause) for one in journal if isinstance(one, JobEnded)]
-    return [verdicts, blame, ends, stops_of(scenario, history), history.starved]
+    given_up = [(one.checkpoint, one.failed) for one in journal if isinstance(one, CheckpointAborted)]
+    return [verdicts, blame, ends, given_up, stops_of(scenario, history), history.starved]
+
+
+def sentences(history: History) -> set[str]:
+    """Every sentence that the journal has."""
+    found: set[str] = set()
+    for entry in history.journal:
+        match entry:
+            case TaskFailed(reason=words) | JobEnded(reason=words) | CheckpointAborted(reason=words):
+                found.add(words)
+            case CommandReturned(error=words) | FaultFired(detail=words) | AttemptStarted(cause=words):
+                found.add(words)
+            case CoordinatorDown(reason=words):
+                found.add(words)
+    return found - {""}
 
 
 def test_every_cause_has_a_sentence_of_its_own_which_no_other_place_makes() -> None:
@@ -142,14 +167,19 @@ def test_every_sentence_of_an_event_is_reworded_here() -> None:
 # -- in virtual time ------------------------------------------------------------------------------------------------
 
 
-def in_other_words(monkeypatch: pytest.MonkeyPatch, sentence: str) -> None:
-    """Put every cause into other words, `in_words` is the one place where they are made; and all that is recorded."""
+def word_causes(monkeypatch: pytest.MonkeyPatch, sentence: str) -> None:
+    """Put every cause into other words: `in_words` is the one place where they are made."""
 
     def other(cause: causes.Cause) -> str:
         return sentence
 
-    saw = Recorder.saw
     monkeypatch.setattr(causes, "in_words", other)
+
+
+def in_other_words(monkeypatch: pytest.MonkeyPatch, sentence: str) -> None:
+    """Put every cause into other words, and all that is recorded."""
+    saw = Recorder.saw
+    word_causes(monkeypatch, sentence)
     monkeypatch.setattr(Recorder, "saw", lambda recorder, event: saw(recorder, reworded(event, sentence)))
 
 
@@ -166,6 +196,8 @@ def test_there_is_enough_to_be_worded(drawn: list[tuple[Scenario, History]]) -> 
     entries = [entry for _, history in drawn for entry in history.journal]
     assert any(isinstance(entry, TaskFailed) for entry in entries)
     assert any(isinstance(entry, CommandReturned) and entry.error for entry in entries)
+    assert len({entry.cause for entry in entries if isinstance(entry, AttemptStarted)}) > 2
+    assert {entry.failed for entry in entries if isinstance(entry, CheckpointAborted)} == {False, True}
     assert {type(entry.struck) for entry in entries if isinstance(entry, FaultFired)} >= {TornWrite, StruckCommit}
 
 
@@ -190,8 +222,7 @@ def test_in_virtual_time(sentence: str, drawn: list[tuple[Scenario, History]], m
     for scenario, before in drawn:
         history = run(subject, scenario).history
         assert judged(scenario, history) == judged(scenario, before)
-        assert {one.reason for one in history.journal if isinstance(one, TaskFailed)} <= {sentence}
-        assert {one.detail for one in history.journal if isinstance(one, FaultFired)} <= {sentence}
+        assert sentences(history) <= {sentence}
 
 
 @pytest.mark.parametrize("defect", ["P10", "P02", "F08"])
@@ -271,7 +302,9 @@ FAULTS: dict[str, tuple[tuple[AnyFault, ...], type[causes.Cause]]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_on_processes(processes: ProcessesSubject, recorded: list[Merge], name: str) -> None:
+def test_on_processes(
+    processes: ProcessesSubject, recorded: list[Merge], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     faults, cause = FAULTS[name]
     scenario = planned(chain(60), *faults, checkpoint_interval_us=1_500)
     run(processes, scenario)
@@ -282,4 +315,7 @@ def test_on_processes(processes: ProcessesSubject, recorded: list[Merge], name: 
     before = judged(scenario, kept.history())
     assert before[1], "tasks have failed"
     for sentence in WORDINGS.values():
-        assert judged(scenario, kept.history(sentence)) == before
+        word_causes(monkeypatch, sentence)
+        history = kept.history(sentence)
+        assert judged(scenario, history) == before
+        assert sentences(history) <= {sentence}
