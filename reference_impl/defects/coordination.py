@@ -68,9 +68,9 @@ class EndsSuffice(Triggering):
 class NeverTimesOut(Triggering):
     """A16: the coordinator assumes that each trigger arrives; no checkpoint times out."""
 
-    def timeout(self, timeout_us: int) -> int | None:
+    def can_time_out(self, awaited: Sequence[TaskId]) -> bool:
         self.reached = True
-        return None
+        return False
 
 
 class TimeoutsDoNotCount(Tolerance):
@@ -115,9 +115,9 @@ class KeepsRejectedState(Completion):
 class RestartsAtOnce(Failover):
     """E05: a restart chooses its snapshot while the record of a newer one is being written."""
 
-    def awaited(self, being_stored: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
+    def must_wait(self, being_stored: Sequence[CheckpointId]) -> bool:
         self.reached = self.reached or bool(being_stored)
-        return ()
+        return False
 
 
 class CompletedTwice(Completion):
@@ -184,9 +184,9 @@ class KeepsCounting(Triggering):
         self.reached = self.reached or (super().allowed(now) and not is_allowed)
         return is_allowed
 
-    def timeout(self, timeout_us: int) -> int | None:
+    def can_time_out(self, awaited: Sequence[TaskId]) -> bool:
         self._of_this_attempt += 1
-        return super().timeout(timeout_us)
+        return super().can_time_out(awaited)
 
     def completed(self, still_pending: int) -> None:
         """A checkpoint is complete."""
@@ -230,12 +230,43 @@ class UnknownIsDiscarded(Completion):
         return super().unwanted(ack, None if unknown else taker)
 
 
-class StartsAgain(Failover):
+class StartsAgain(CheckpointIds):
     """F09: each attempt counts its checkpoints from the beginning."""
 
-    def last_id(self, given: CheckpointId) -> CheckpointId:
-        self.reached = self.reached or given > 0
-        return CheckpointId(0)
+    def __init__(self) -> None:
+        self.has_failed = False
+        """the attempt that gave the last id"""
+
+    def next(self, last: CheckpointId) -> CheckpointId:
+        begins, self.has_failed = self.has_failed, False
+        self.reached = self.reached or (begins and last > 0)
+        return super().next(CheckpointId(0) if begins else last)
+
+
+class SeesAttemptsFail(Failover):
+    """F09: the attempt has failed when all tasks restart, and not when a region does."""
+
+    def __init__(self, ids: StartsAgain) -> None:
+        self._ids = ids
+        self._had_failed = False
+        """before the loss that is being handled"""
+
+    def restarts(self, stage: Stage) -> bool:
+        restarts, self._had_failed = super().restarts(stage), self._ids.has_failed
+        self._ids.has_failed = self._had_failed or restarts
+        return restarts
+
+    def lost_with(
+        self, region: tuple[TaskId, ...], tasks: tuple[TaskId, ...], stage: Stage, is_ending: bool
+    ) -> tuple[TaskId, ...]:
+        lost = super().lost_with(region, tasks, stage, is_ending)
+        self._ids.has_failed = self._had_failed or len(lost) == len(tasks)
+        return lost
+
+
+def f09() -> dict[str, CheckpointIds | Failover]:
+    ids = StartsAgain()
+    return {"checkpoint_ids": ids, "failover": SeesAttemptsFail(ids)}
 
 
 class StopsTheNext(Fencing):
@@ -354,7 +385,7 @@ DEFECTS = (
         upstream="AMORO#561 / PR#568",
         title="checkpoint ids start again after a failure",
         invariant="restored-state",
-        replacements=lambda: {"failover": StartsAgain()},
+        replacements=f09,
     ),
     Defect(
         id="I32",

@@ -46,9 +46,9 @@ class PartOfAnOperator(Finishing):
 class NotifiedOnce(Ending):
     """J07: a task may finish once it is notified of the final checkpoint, and the notification is sent only once."""
 
-    def repeated_after(self, retry_us: int) -> int | None:
-        self.reached = True
-        return None
+    def is_repeated(self, unfinished: Sequence[TaskId]) -> bool:
+        self.reached = self.reached or bool(unfinished)
+        return False
 
 
 class StopsAtTheEnd(Ending):
@@ -70,8 +70,8 @@ class DrainsNothing(Ending):
 class NoTimeOut(Triggering):
     """J08, J25: the engine has no timeout for checkpoints."""
 
-    def timeout(self, timeout_us: int) -> int | None:
-        return None
+    def can_time_out(self, awaited: Sequence[TaskId]) -> bool:
+        return False
 
 
 class DeafToTheEnd(AwaitedBarriers):

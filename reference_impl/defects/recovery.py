@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.decisions.checkpointing import Cleanup, RestoreChoice
+from ..core.decisions.checkpointing import Cleanup, RestoreChoice, WhenListed
 from ..core.decisions.snapshots.naming import Naming
 from ..core.decisions.tasks import StartPosition
 from ..core.job.split_log import SplitLog
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyIncompatible
 from ..core.vocabulary.effects import Effect, Sweep
-from ..core.vocabulary.events import Claims, CompletedCheckpoint, files_of
+from ..core.vocabulary.events import Claims, CompletedCheckpoint
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
 
@@ -19,9 +19,9 @@ from .registry import Defect
 class SkipsUnreadable(RestoreChoice):
     """F01: the newest checkpoint is skipped silently if it cannot be read at the moment."""
 
-    def must_be_read(self, unreadable: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
+    def when_listed(self, unreadable: Sequence[CheckpointId], tries_left: int) -> WhenListed:
         self.reached = self.reached or bool(unreadable)
-        return ()
+        return WhenListed.choose
 
 
 class IgnoresSavepoints(RestoreChoice):
@@ -37,16 +37,9 @@ class CleansUpOnFailure(Cleanup):
     """F07: a failed attempt looks like the end of the job: with its pending checkpoints the complete snapshots are
     deleted."""
 
-    def __init__(self) -> None:
-        self._complete: list[CompletedCheckpoint] = []
-
-    def subsumed(self, retained: Sequence[CompletedCheckpoint], keep: int, claims: Claims) -> list[CompletedCheckpoint]:
-        self._complete = list(retained)
-        return super().subsumed(retained, keep, claims)
-
-    def left_behind(self, acknowledged: Mapping[TaskId, Handle]) -> tuple[Handle, ...]:
-        self.reached = self.reached or bool(self._complete)
-        return (*super().left_behind(acknowledged), *files_of(self._complete))
+    def left_behind(self, acknowledged: Mapping[TaskId, Handle], complete: Sequence[Handle]) -> tuple[Handle, ...]:
+        self.reached = self.reached or bool(complete)
+        return (*super().left_behind(acknowledged, complete), *complete)
 
 
 class StartedFromIncompatible(RestoreChoice):

@@ -29,7 +29,7 @@ from .snapshots.compatibility import refusal
 
 
 class CheckpointIds(Part):
-    """How ids are given out; two checkpoints never share one."""
+    """How ids are given out; two checkpoints never share one, be they of one attempt or of several."""
 
     def next(self, last: CheckpointId) -> CheckpointId:
         """The id of a new checkpoint: one more than the last that the job gave."""
@@ -79,9 +79,10 @@ class Triggering(Part):
         running = tuple(task for task, _, _ in graph.tasks() if task not in finished)
         return CheckpointPlan(tuple(graph.first_of(running)), running, tuple(finished))
 
-    def timeout(self, timeout_us: int) -> int | None:
-        """After how many µs a checkpoint that is triggered now is aborted (None: never)."""
-        return timeout_us
+    def can_time_out(self, awaited: Sequence[TaskId]) -> bool:
+        """Whether a checkpoint that is triggered now gets a timeout: if it awaits any acknowledgement, since the
+        trigger, a barrier or the acknowledgement may be lost."""
+        return bool(awaited)
 
 
 class PendingView(Protocol):
@@ -152,12 +153,26 @@ class Tolerance(Part):
         return is_failure(cause)
 
 
+class WhenListed(Enum):
+    """What a coordinator that takes over does once it has listed the records of complete checkpoints."""
+
+    choose = "choose"
+    """choose among them the snapshot to restore"""
+    list_again = "list-again"
+    """list them again after a while"""
+    give_up = "give-up"
+    """fail the job, and delete nothing"""
+
+
 class RestoreChoice(Part):
     """Which snapshot a new attempt restores (ABS-6)."""
 
-    def must_be_read(self, unreadable: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
-        """The complete checkpoints without whose records none can be chosen: each of them may be the newest."""
-        return tuple(unreadable)
+    def when_listed(self, unreadable: Sequence[CheckpointId], tries_left: int) -> WhenListed:
+        """What follows when the records of these complete checkpoints cannot be read: none is chosen without them,
+        since each of them may be the newest."""
+        if not unreadable:
+            return WhenListed.choose
+        return WhenListed.list_again if tries_left > 0 else WhenListed.give_up
 
     def choose(self, retained: Sequence[CompletedCheckpoint]) -> CompletedCheckpoint | None:
         """The latest completed snapshot, checkpoint or savepoint: both commit side effects."""
@@ -248,7 +263,7 @@ class Cleanup(Part):
         were listed (None)."""
         return [Sweep(referred_to)] if referred_to is not None else []
 
-    def left_behind(self, acknowledged: Mapping[TaskId, Handle]) -> tuple[Handle, ...]:
+    def left_behind(self, acknowledged: Mapping[TaskId, Handle], complete: Sequence[Handle]) -> tuple[Handle, ...]:
         """The states that a checkpoint leaves behind, to be deleted, when it is aborted: those that tasks have
-        acknowledged for it, and nothing of complete snapshots, one of which the next attempt restores."""
-        return tuple(acknowledged.values())
+        acknowledged for it, and nothing of the `complete` snapshots, one of which the next attempt restores."""
+        return tuple(handle for handle in acknowledged.values() if handle not in complete)

@@ -16,14 +16,10 @@ class Failover(Part):
         """Whether the loss of a task starts another attempt: not twice for the same one."""
         return isinstance(stage, Deploying | Working | PartialFailover | Terminating)
 
-    def last_id(self, given: CheckpointId) -> CheckpointId:
-        """From where on ids are given once an attempt has failed: from the last one that was `given`, since an id that
-        two attempts gave would name two checkpoints of the job."""
-        return given
-
-    def awaited(self, being_stored: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
-        """The checkpoints for whose records a restart waits: each of them may become the newest."""
-        return tuple(being_stored)
+    def must_wait(self, being_stored: Sequence[CheckpointId]) -> bool:
+        """Whether a restart waits: while the record of any checkpoint is being stored, since it may become the
+        newest."""
+        return bool(being_stored)
 
     def lost_with(
         self, region: tuple[TaskId, ...], tasks: tuple[TaskId, ...], stage: Stage, is_ending: bool

@@ -53,10 +53,10 @@ class Finishing(Part):
 class Ending(Part):
     """How a job comes to its end (FIN-3, FIN-4)."""
 
-    def repeated_after(self, retry_us: int) -> int | None:
-        """After how many µs an order to finish is sent again (None: never).  It is repeated until the task has
-        finished, since the last message must not be lost."""
-        return retry_us
+    def is_repeated(self, unfinished: Sequence[TaskId]) -> bool:
+        """Whether orders to finish are sent again: until all tasks that were ordered have finished, since no later
+        message would make up for one that is lost."""
+        return bool(unfinished)
 
     def ends_input(self, ending: JobEnd) -> bool:
         """Whether a source's input ends before its last barrier: in a drain alone (FIN-4, FIN-5)."""

@@ -74,7 +74,7 @@ class CheckpointsCleaner:
     def aborted(self, pending: PendingCheckpoint, missing: Sequence[Handle]) -> list[Effect]:
         """Discard what is acknowledged, and remember what may still be written."""
         self._leftovers.update(dict.fromkeys(missing))
-        left = self._parts.cleanup.left_behind(pending.acknowledged)
+        left = self._parts.cleanup.left_behind(pending.acknowledged, self._completed.files)
         deletable = (*left, *self._files.freed_by_abort(all_of(pending.files)))
         return [Discard(deletable)] if deletable else []
 

@@ -114,7 +114,7 @@ class Failover:
     def restart_delay_over(self, timeout: RestartDelay) -> list[Effect]:
         """Restart, unless the record of a checkpoint is being stored: it may become the newest."""
         being_stored = [record.checkpoint for record in self._under_way.records_being_stored]
-        must_wait = bool(self._decision.awaited(being_stored))
+        must_wait = self._decision.must_wait(being_stored)
         if self._regional.delay_over():
             return [] if must_wait else self._regional.restart()
         stage = self._life.stage

@@ -64,7 +64,8 @@ class FinishingTasks:
             return []
         some_before = bool(self._ends.ordered_to_finish)
         tasks = self._ends.order_to_finish(complete.ended, complete.checkpoint)
-        return [*self._orders(tasks), *(self._remind(RetryTerminateTasks()) if tasks and not some_before else ())]
+        reminds = bool(tasks) and not some_before
+        return [*self._orders(tasks), *(self._remind(RetryTerminateTasks(), tasks) if reminds else ())]
 
     def _orders(self, tasks: Sequence[TaskId]) -> list[Effect]:
         covered_by = self._ends.ordered_to_finish
@@ -74,11 +75,10 @@ class FinishingTasks:
         ordered = self._ends.ordered_to_finish
         if not ordered or not self._life.runs_at_least_in_part:
             return []
-        return [*self._orders(tuple(ordered)), *self._remind(timeout)]
+        return [*self._orders(tuple(ordered)), *self._remind(timeout, tuple(ordered))]
 
-    def _remind(self, timeout: RetryTerminate | RetryTerminateTasks) -> list[Effect]:
-        after_us = self._decision.repeated_after(self._retry_us)
-        return [SetTimer(timeout, after_us)] if after_us is not None else []
+    def _remind(self, timeout: RetryTerminate | RetryTerminateTasks, unfinished: Sequence[TaskId]) -> list[Effect]:
+        return [SetTimer(timeout, self._retry_us)] if self._decision.is_repeated(unfinished) else []
 
     # -- all tasks, and with them the job ------------------------------------------------
 
@@ -92,7 +92,7 @@ class FinishingTasks:
         if not isinstance(stage, Terminating):
             return []
         orders = [self._order(task, stage.checkpoint) for task in stage.waiting]
-        return [*orders, *self._remind(timeout)]
+        return [*orders, *self._remind(timeout, stage.waiting)]
 
     def finished_with_all(self, task: TaskId) -> list[Effect]:
         """A task has finished since the job ends."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..decisions.checkpointing import RestoreChoice
+from ..decisions.checkpointing import RestoreChoice, WhenListed
 from ..job.config import Config
 from ..vocabulary.causes import RecordsUnreadable, SnapshotsLost, Submitted, TakenOver
 from ..vocabulary.effects import Effect, ListSnapshots, SetTimer
@@ -70,9 +70,10 @@ class TakeOver:
 
     def on_listed(self, event: SnapshotsListed) -> list[Effect]:
         stage = expect(self._life.stage, Listing)
-        if self._restore_choice.must_be_read(event.unreadable):
-            if stage.tries == LISTING_TRIES:
-                return self._give_up_reading(event)
+        then = self._restore_choice.when_listed(event.unreadable, LISTING_TRIES - stage.tries)
+        if then is WhenListed.give_up:
+            return self._give_up_reading(event)
+        if then is WhenListed.list_again:
             self._life.enter(Listing(stage.tries + 1))
             return [SetTimer(RetryListing(), self._retry_us)]
         self._completed.take_over(event.retained)

@@ -290,9 +290,8 @@ class Checkpoints:
         pending.is_triggered = True
         pending.enumerators = self._enumerator_states()
         effects: list[Effect] = [CheckpointTriggered(checkpoint, attempt, pending.savepoint)]
-        timeout_us = self._parts.triggering.timeout(self._config.checkpoint_timeout_us)
-        if timeout_us is not None:
-            effects.append(SetTimer(CheckpointTimeout(checkpoint), timeout_us))
+        if self._parts.triggering.can_time_out(pending.expected):
+            effects.append(SetTimer(CheckpointTimeout(checkpoint), self._config.checkpoint_timeout_us))
         effects += self._trigger_tasks(pending)
         return effects if pending.expected else [*effects, *self._store_if_all_acknowledged(pending)]
 
@@ -453,5 +452,4 @@ class Checkpoints:
     def abort_with_attempt(self, cause: AnyCause) -> list[Effect]:
         """The attempt has failed, and its tasks are cancelled: none of its pending checkpoints can complete."""
         pending, self._under_way.pending = self._under_way.pending, {}
-        self._last_id = self._parts.failover.last_id(self._last_id)  # ids go on
         return [effect for one in pending.values() for effect in self._discard_aborted(one, cause)]
