@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.decisions.postponed import Postponed
-from ..core.decisions.tasks import CutStep, HeldOutput, SourceCut, Startup
-from ..core.vocabulary.effects import Effect, Open
+from ..core.decisions.tasks import CutStep, HeldOutput, HeldStep, SourceCut, StartStep, Startup
 from ..core.vocabulary.messages import Record
 from .registry import Defect
 
@@ -23,25 +22,25 @@ class CutInTwoSteps(SourceCut):
 class SecondEmitter(HeldOutput):
     """A03: an emitter that ignores barriers sends the buffered records."""
 
-    def before_barrier(self, held: Sequence[Record]) -> Sequence[Record]:
+    def steps(self) -> tuple[HeldStep, ...]:
         self.reached = True
-        return ()
+        return (HeldStep.pass_on,)
 
 
 class OpenTooEarly(Startup):
     """A05: the task takes input as soon as it is deployed, and is restored afterwards."""
 
-    def begins_with(self, restoring: list[Effect]) -> list[Effect]:
+    def steps(self) -> tuple[StartStep, ...]:
         self.reached = True
-        return [Open(), *restoring]
+        return (StartStep.open_inputs, StartStep.restore)
 
 
 class ReleasedByTheNextRecord(HeldOutput):
     """A07: buffered records are sent when the next record comes, if one comes."""
 
-    def before_barrier(self, held: Sequence[Record]) -> Sequence[Record]:
+    def steps(self) -> tuple[HeldStep, ...]:
         self.reached = True
-        return ()
+        return (HeldStep.pass_on,)
 
     def needs_mail(self, held: Sequence[Record]) -> bool:
         self.reached = self.reached or bool(held)

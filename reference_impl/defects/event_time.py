@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+
+import msgspec
 
 from ..core.decisions.event_time import Firing, Watermarks
-from ..core.vocabulary.state import BEGINNING, Timer
+from ..core.decisions.snapshots.contents import SnapshotContents
+from ..core.vocabulary.state import BEGINNING, TaskState, Timer
 from .registry import Defect
 
 
@@ -17,13 +20,16 @@ class DropsLastWatermark(Watermarks):
         return min(waited_for, default=BEGINNING)
 
 
-class ForgetsChannels(Watermarks):
+class ForgetsChannels(SnapshotContents):
     """L02: the channels' watermarks are missing from the snapshot; a restored task waits until each channel has
     sent one again."""
 
-    def of_channels(self, times: Sequence[int]) -> list[int]:
-        self.reached = True
-        return []
+    def stored(self, state: TaskState) -> TaskState:
+        self.reached = self.reached or bool(state.times)
+        return msgspec.structs.replace(state, times=[])
+
+    def restored(self, state: TaskState) -> TaskState:
+        return self.stored(state)
 
 
 class StillLeftOutOnceActive(Watermarks):
@@ -34,20 +40,23 @@ class StillLeftOutOnceActive(Watermarks):
         return idle
 
 
-class ForgetsTimers(Firing):
+class ForgetsTimers(SnapshotContents):
     """L06: timers are only in memory; a restored window waits for a record that sets one."""
 
-    def kept(self, pending: list[Timer]) -> list[Timer]:
-        self.reached = self.reached or bool(pending)
-        return []
+    def stored(self, state: TaskState) -> TaskState:
+        self.reached = self.reached or bool(state.timers or state.alarms)
+        return msgspec.structs.replace(state, timers=[], alarms=[])
+
+    def restored(self, state: TaskState) -> TaskState:
+        return self.stored(state)
 
 
 class FiresAndKeeps(Firing):
     """L07: a timer that has fired is not removed, neither from the task nor from the snapshot."""
 
-    def removed(self, due: Sequence[Timer]) -> Sequence[Timer]:
-        self.reached = self.reached or bool(due)
-        return ()
+    def left(self, pending: Sequence[Timer], watermark: int) -> list[Timer]:
+        self.reached = self.reached or len(super().left(pending, watermark)) < len(pending)
+        return list(pending)
 
 
 class TakesGreatest(Watermarks):
@@ -72,12 +81,15 @@ class ForgetsActivity(Watermarks):
         return idle
 
 
-class ForgetsMaxima(Watermarks):
+class ForgetsMaxima(SnapshotContents):
     """L10: a source's event time is missing from its snapshot."""
 
-    def greatest(self, maxima: Mapping[int, int]) -> dict[int, int]:
-        self.reached = True
-        return {}
+    def stored(self, state: TaskState) -> TaskState:
+        self.reached = self.reached or bool(state.maxima)
+        return msgspec.structs.replace(state, maxima={})
+
+    def restored(self, state: TaskState) -> TaskState:
+        return self.stored(state)
 
 
 DEFECTS = (
@@ -93,7 +105,7 @@ DEFECTS = (
         upstream="FLINK-18064 docs / FLINK-5601 / FLINK-4616",
         title="a restored task has lost the watermarks of its channels",
         invariant="consistent-cut",
-        replacements=lambda: {"watermarks": ForgetsChannels()},
+        replacements=lambda: {"snapshot_contents": ForgetsChannels()},
     ),
     Defect(
         id="L03",
@@ -107,7 +119,7 @@ DEFECTS = (
         upstream="BYTEWAX#138",
         title="timers are missing from the snapshot",
         invariant="consistent-cut",
-        replacements=lambda: {"firing": ForgetsTimers()},
+        replacements=lambda: {"snapshot_contents": ForgetsTimers()},
     ),
     Defect(
         id="L07",
@@ -135,6 +147,6 @@ DEFECTS = (
         upstream="SPARK-18513 / SPARK-24699",
         title="a source's event time is missing from the snapshot",
         invariant="consistent-cut",
-        replacements=lambda: {"watermarks": ForgetsMaxima()},
+        replacements=lambda: {"snapshot_contents": ForgetsMaxima()},
     ),
 )

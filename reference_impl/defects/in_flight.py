@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from ..core.decisions.alignment import AwaitedBarriers
 from ..core.decisions.in_flight import Capture, Recorded, T
+from ..core.decisions.snapshots.contents import SnapshotContents
 from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.messages import Barrier, CancelBarrier, Element
-from ..core.vocabulary.state import Passing
+from ..core.vocabulary.state import Passing, TaskState
 from .registry import Defect
 
 
@@ -112,12 +115,12 @@ class NothingMeanwhile(Capture):
         return restored
 
 
-class NothingPutBack(Capture):
+class NothingPutBack(SnapshotContents):
     """C08: a task is restored without its in-flight data."""
 
-    def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
-        self.reached = self.reached or bool(queued)
-        return {}
+    def restored(self, state: TaskState) -> TaskState:
+        self.reached = self.reached or bool(state.queued)
+        return msgspec.structs.replace(state, queued={})
 
 
 class EndedWaitsForNothing(Capture):
@@ -204,7 +207,7 @@ DEFECTS = (
         upstream="FLINK-22684 (knob as mutant)",
         title="in-flight data is not restored",
         invariant="restored-state",
-        replacements=lambda: {"capture": NothingPutBack()},
+        replacements=lambda: {"snapshot_contents": NothingPutBack()},
     ),
     Defect(
         id="J09",

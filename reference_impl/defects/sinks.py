@@ -18,9 +18,10 @@ from ..core.decisions.commits import (
 )
 from ..core.decisions.part import Part
 from ..core.decisions.postponed import Postponed
+from ..core.decisions.snapshots.contents import SnapshotContents
 from ..core.decisions.snapshots.naming import Naming
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
-from ..core.vocabulary.state import Sealed
+from ..core.vocabulary.state import Sealed, TaskState
 from ..core.vocabulary.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row
 from .registry import Defect
 
@@ -87,21 +88,21 @@ class ForgetsFailed(Committing):
         return Succeeded()
 
 
-class KeepsOneOfMany(SinkRecovery):
+class KeepsOneOfMany(SnapshotContents):
     """I12: restored transactions are kept by subtask alone, so that one replaces the others."""
 
-    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        self.reached = self.reached or len(restored) > 1
-        return list(restored[-1:])
+    def restored(self, state: TaskState) -> TaskState:
+        self.reached = self.reached or len(state.transactions) > 1
+        return msgspec.structs.replace(state, transactions=state.transactions[-1:])
 
 
-class AbortsRestored(SinkRecovery):
+class AbortsRestored(SnapshotContents):
     """I19: the transactions in the restored snapshot are aborted, although the restored positions are behind their
     records."""
 
-    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        self.reached = self.reached or bool(restored)
-        return []
+    def restored(self, state: TaskState) -> TaskState:
+        self.reached = self.reached or bool(state.transactions)
+        return msgspec.structs.replace(state, transactions=[])
 
 
 class SealsLater(PreCommitting):
@@ -191,22 +192,28 @@ class IdentityOfAttempt(Naming):
         return (*super().identity(row, by_key, attempt), attempt)
 
 
+class SeesWhoResumes(SnapshotContents):
+    """I09: a restored sink resumes transactions if its snapshot has any."""
+
+    resumes = False
+
+    def restored(self, state: TaskState) -> TaskState:
+        self.resumes = bool(state.transactions)
+        return super().restored(state)
+
+
 class SharedNobody(SinkRecovery):
     """I09: all sinks without an identity share one object; the first sink that resumes a transaction writes its
     identity into the object, and every later sink takes that identity."""
 
-    def __init__(self) -> None:
+    def __init__(self, contents: SeesWhoResumes) -> None:
+        self._contents = contents
         self._nobody: TaskId | None = None
-        self._resumes = False
-
-    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        self._resumes = bool(restored)
-        return super().taken_over(restored)
 
     def fence(self, writer: TaskId, attempt: AttemptId) -> Fence:
         identity = self._nobody or writer
         self.reached = self.reached or identity != writer
-        if self._resumes:
+        if self._contents.resumes:
             self._nobody = writer
         return super().fence(identity, attempt)
 
@@ -226,6 +233,11 @@ class BoundedEpochs(SinkRecovery):
         """The name, with an epoch that begins again at the boundary."""
         identity, epoch, serial = name.rpartition("-") if EPOCH in name else (name, "", "")
         return f"{identity}{epoch}{int(serial) % self.EPOCHS}" if epoch else name
+
+
+def _with_one_identity() -> dict[str, Part]:
+    contents = SeesWhoResumes()
+    return {"snapshot_contents": contents, "sink_recovery": SharedNobody(contents)}
 
 
 def _announced_too_early() -> dict[str, Part]:
@@ -281,7 +293,7 @@ DEFECTS = (
         upstream="FLINK-23509",
         title="all sinks share one initial identity, which a resumed sink overwrites",
         invariant="progress",
-        replacements=lambda: {"sink_recovery": SharedNobody()},
+        replacements=_with_one_identity,
     ),
     Defect(
         id="I11",
@@ -295,7 +307,7 @@ DEFECTS = (
         upstream="FLINK-29627 / 29509 / 29512 (DELTA#467)",
         title="restored transactions of one subtask replace each other",
         invariant="exactly-once",
-        replacements=lambda: {"sink_recovery": KeepsOneOfMany()},
+        replacements=lambda: {"snapshot_contents": KeepsOneOfMany()},
     ),
     Defect(
         id="I14",
@@ -309,7 +321,7 @@ DEFECTS = (
         upstream="HUDI#13530 (9570) / #5950 (4311) / #10312 (7132) / #18051",
         title="recovery aborts transactions whose records are not read again",
         invariant="exactly-once",
-        replacements=lambda: {"sink_recovery": AbortsRestored()},
+        replacements=lambda: {"snapshot_contents": AbortsRestored()},
     ),
     Defect(
         id="I27",

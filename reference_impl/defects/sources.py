@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ..core.decisions.postponed import Postponed
+from ..core.decisions.snapshots.contents import SnapshotContents
 from ..core.decisions.snapshots.naming import Naming
 from ..core.decisions.tasks import CutStep, SourceCut, StartPosition
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, operator_of
@@ -18,21 +21,22 @@ class OperatorOnly(Naming):
         return super().handle(job, checkpoint, TaskId(operator_of(task)), attempt)
 
 
-class WithoutTheEnded(SourceCut):
+class WithoutTheEnded(SnapshotContents):
     """J23: the snapshot of a source that has come to its end leaves its splits out."""
 
-    def positions(self, state: TaskState) -> dict[int, int]:
+    def stored(self, state: TaskState) -> TaskState:
         self.reached = self.reached or (state.ended and bool(state.positions))
-        return {} if state.ended else super().positions(state)
+        return msgspec.structs.replace(state, positions={}) if state.ended else super().stored(state)
 
 
-class TheLatestOnly(SourceCut):
+class TheLatestOnly(SnapshotContents):
     """K10: the snapshot of a source has only the position of the split that was read last."""
 
-    def positions(self, state: TaskState) -> dict[int, int]:
+    def stored(self, state: TaskState) -> TaskState:
         before = state.turn - 1  # the one before that which is to be read next
         self.reached = self.reached or len(state.positions) > 1
-        return dict([list(state.positions.items())[before]] if state.positions else [])
+        latest = dict([list(state.positions.items())[before]] if state.positions else [])
+        return msgspec.structs.replace(state, positions=latest)
 
 
 class PositionLast(SourceCut):
@@ -64,14 +68,14 @@ DEFECTS = (
         upstream="BYTEWAX 0bb9daae / 4b83d6f2",
         title="the splits of a source that has read all of its input are missing from the snapshot",
         invariant="exactly-once",
-        replacements=lambda: {"source_cut": WithoutTheEnded()},
+        replacements=lambda: {"snapshot_contents": WithoutTheEnded()},
     ),
     Defect(
         id="K10",
         upstream="FLINK-2314 (review)",
         title="a source's snapshot has only the position of the split that was read last",
         invariant="exactly-once",
-        replacements=lambda: {"source_cut": TheLatestOnly()},
+        replacements=lambda: {"snapshot_contents": TheLatestOnly()},
     ),
     Defect(
         id="M14",

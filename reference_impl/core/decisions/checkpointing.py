@@ -255,7 +255,8 @@ class Cleanup(Part):
         return copied.failure is None
 
     def steps_of_move(self) -> tuple[MoveStep, ...]:
-        """The steps in order: a snapshot that is moved is deleted once its copy is complete."""
+        """The steps in order: a snapshot that is moved is deleted once its copy is complete, so that at each moment one
+        of the two is."""
         return (MoveStep.copy, MoveStep.delete)
 
     def on_takeover(self, referred_to: tuple[Handle, ...] | None) -> list[Effect]:

@@ -29,7 +29,8 @@ class PreCommitting(Part):
     """How a sink seals its transaction at a barrier."""
 
     def steps(self) -> tuple[SealStep | Postponed[SealStep], ...]:
-        """The steps in order, all at once and before the snapshot."""
+        """The steps in order, all at once and before the snapshot: the rows so far belong to the transaction that is
+        sealed for this checkpoint, and the rows behind the barrier to the next one."""
         return (SealStep.flush, SealStep.seal, SealStep.begin)
 
     def seals(self, rows: int) -> bool:
@@ -99,10 +100,6 @@ class SinkRecovery(Part):
     def fence(self, writer: TaskId, attempt: AttemptId) -> Fence:
         """Shut out older attempts before anything is listed."""
         return Fence(writer=writer, attempt=attempt)
-
-    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        """Which of the restored snapshot's transactions this sink takes over: all of them."""
-        return list(restored)
 
     def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
         """Everything in the restored snapshot: its checkpoint is complete."""

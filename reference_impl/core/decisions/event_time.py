@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..vocabulary.state import END_OF_TIME, Timer
 from .part import Part
 
 
 class Watermarks(Part):
-    """How event time advances (OPS-1), and which part of it a snapshot holds."""
+    """How event time advances (OPS-1)."""
 
     def of_inputs(self, waited_for: Sequence[int]) -> int:
         """A task's watermark: the least of the channels that it waits for."""
@@ -29,22 +29,11 @@ class Watermarks(Part):
         """The idle channels once an element came from one of all: that one is not idle any more."""
         return tuple(other for other in idle if other != channel)
 
-    def of_channels(self, times: Sequence[int]) -> list[int]:
-        """The watermarks of channels that a snapshot holds: all, or records would be late after a restore."""
-        return list(times)
-
-    def greatest(self, maxima: Mapping[int, int]) -> dict[int, int]:
-        """The part of a source's event time that a snapshot holds: the greatest time of each split."""
-        return dict(maxima)
-
 
 class Firing(Part):
-    """What becomes of timers, in event time and in processing time."""
+    """What becomes of timers in event time."""
 
-    def removed(self, due: Sequence[Timer]) -> Sequence[Timer]:
-        """Of the timers that the watermark has reached, those taken out in the step that fires them: all."""
-        return due
-
-    def kept(self, pending: list[Timer]) -> list[Timer]:
-        """The timers that a snapshot holds."""
-        return pending
+    def left(self, pending: Sequence[Timer], watermark: int) -> list[Timer]:
+        """The timers that are left once a watermark has fired those that it has reached: the later ones.  A timer is
+        removed in the step that fires it, so that no snapshot has it and its effects."""
+        return [timer for timer in pending if timer[0] > watermark]

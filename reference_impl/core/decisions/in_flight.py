@@ -58,10 +58,6 @@ class Capture(Part):
         if there is one, even if the task's input has `ended`."""
         return recordings.get(checkpoint)
 
-    def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
-        """What a restored task puts back into its inputs."""
-        return {channel: tuple(passing) for channel, passing in queued.items()}
-
     def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
         """What a channel holds when restored elements are put back: these first, then those in it by then (`live`)."""
         return (*restored, *live)

@@ -19,6 +19,7 @@ from .in_flight import Capture
 from .local_recovery import LocalRecovery
 from .part import Part
 from .persisting import Persisting
+from .snapshots.contents import SnapshotContents
 from .snapshots.increments import Increments
 from .snapshots.naming import Naming
 from .snapshots.redistribution import Redistribution
@@ -46,6 +47,7 @@ class Parts:
         self.capture = Capture()
         self.local_recovery = LocalRecovery()
         self.persisting = Persisting()
+        self.snapshot_contents = SnapshotContents()
         self.increments = Increments()
         self.references = References()
         self.storing = Storing()

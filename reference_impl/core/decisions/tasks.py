@@ -7,20 +7,26 @@ from enum import Enum
 from typing import Any
 
 from ..job.split_log import SplitLog
-from ..vocabulary.effects import Effect
 from ..vocabulary.messages import Record
-from ..vocabulary.state import TaskState
 from .part import Part
 from .postponed import Postponed
+
+
+class StartStep(Enum):
+    """One of the two steps in which a deployed task starts."""
+
+    restore = "restore"
+    """read its snapshot, and take the state over"""
+    open_inputs = "open-inputs"
 
 
 class Startup(Part):
     """When a task that starts takes input."""
 
-    def begins_with(self, restoring: list[Effect]) -> list[Effect]:
-        """What a deployed task does first: it restores its state.  Its inputs are opened when that is done, and not
-        before (ABS-6)."""
-        return restoring
+    def steps(self) -> tuple[StartStep, ...]:
+        """The steps in order: the state before the input (ABS-6).  A record that is taken before the state is restored
+        would be applied to another state, and its effect replaced."""
+        return (StartStep.restore, StartStep.open_inputs)
 
 
 class CutStep(Enum):
@@ -34,12 +40,9 @@ class SourceCut(Part):
     """How a source records its position and emits its barrier (ABS-1)."""
 
     def steps(self) -> tuple[CutStep | Postponed[CutStep], ...]:
-        """The steps in order, both at once: no record slips in between."""
+        """The steps in order, both at once: the position is that of the first record behind the barrier, so none may be
+        read in between."""
         return (CutStep.record_position, CutStep.send_barrier)
-
-    def positions(self, state: TaskState) -> dict[int, int]:
-        """The positions that a snapshot of this state of a source holds: those of all its splits."""
-        return dict(state.positions)
 
 
 class StartPosition(Part):
@@ -54,12 +57,22 @@ class StartPosition(Part):
         return restored.get(log.split, 0)
 
 
-class HeldOutput(Part):
-    """When rows that an operator holds back are emitted (ABS-2: before the barrier)."""
+class HeldStep(Enum):
+    """One of the two steps of a task that holds rows back when its barrier is due, or the end of its data."""
 
-    def before_barrier(self, held: Sequence[Record]) -> Sequence[Record]:
-        """The rows that are emitted before the barrier: all that are held."""
-        return held
+    emit = "emit"
+    """emit the rows that are held back"""
+    pass_on = "pass-on"
+    """take the snapshot and send the barrier on, or end the data"""
+
+
+class HeldOutput(Part):
+    """When rows that an operator holds back are emitted."""
+
+    def steps(self) -> tuple[HeldStep, ...]:
+        """The steps in order: rows that follow from records before the barrier go before the barrier (ABS-2), since the
+        snapshot does not hold them."""
+        return (HeldStep.emit, HeldStep.pass_on)
 
     def needs_mail(self, held: Sequence[Record]) -> bool:
         """Whether the task sends itself a mail, so that held rows are emitted even if nothing else happens."""

@@ -75,7 +75,7 @@ class InputEventTime:
     def describe(self, state: TaskState) -> None:
         if self.times.is_known:
             state.watermark = self.times.time
-            state.times = self._decisions.of_channels(self.times.times)
+            state.times = list(self.times.times)
             state.idle = list(self.times.idle)
 
     def restore(self, state: TaskState) -> None:
@@ -144,7 +144,7 @@ class SourceEventTime:
 
     def describe(self, state: TaskState) -> None:
         state.watermark = self._times.time
-        state.maxima = self._decisions.greatest(self._times.maxima)
+        state.maxima = dict(self._times.maxima)
         state.idle = list(self._times.idle)
 
     def restore(self, state: TaskState) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from ..decisions.tasks import HeldStep
 from ..job.key_groups import Place
 from ..job.task_spec import TaskSpec
 from ..operators.operators import Operator
@@ -77,26 +78,26 @@ class OperatorWork:
         expect(event.letter, ReleaseHeld)
         return self.release()
 
-    def _release_before_barrier(self) -> list[Effect]:
+    def _release_first(self) -> list[Effect]:
+        """The rows that are held back, before the snapshot and the barrier or the end of the data."""
         if not self._held:
             return []
-        released = self.task.parts.held_output.before_barrier(self._held)
-        self._held = self._held[len(released) :]
-        return self.task.emit(released)
+        steps = self.task.parts.held_output.steps()  # emit, pass on
+        return self.release() if HeldStep.emit in steps[: steps.index(HeldStep.pass_on)] else []
 
     def on_end(self) -> list[Effect]:
         last = self.task.parts.held_output.at_end(*self.operator.waiting())
         self.operator.release(len(last))
         ended = self._time_ends() if self.clocked else []
-        return [*self._release_before_barrier(), *self.task.emit(last), *ended, *self.task.end_input()]
+        return [*self._release_first(), *self.task.emit(last), *ended, *self.task.end_input()]
 
     def on_time(self, time: int) -> list[Effect]:
         """Rows that are held back are emitted before the watermark; so are the panes of the windows that it ends."""
         held = self.release() if self._held else []
         timers = self.operator.timers
         due = timers.due(time)
-        for timer in self.task.parts.firing.removed(due):
-            timers.drop(timer)
+        if due:
+            timers.keep(self.task.parts.firing.left(timers.pending(), time))  # the later ones
         try:
             rows = self.operator.on_watermark(time, due)
         except Exception as error:
@@ -151,7 +152,7 @@ class OperatorWork:
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Rows that are held back are emitted before (ABS-2)."""
-        before = self._release_before_barrier()
+        before = self._release_first()
         try:
             return [*before, *self.task.take_snapshot(checkpoint)]
         except Refused as error:
@@ -164,8 +165,8 @@ class OperatorWork:
             self.operator.migrate()
 
     def describe(self, state: TaskState) -> None:
-        operator, kept = self.operator, self.task.parts.firing.kept
-        state.timers, state.alarms = kept(operator.timers.pending()), kept(operator.alarms.pending())
+        operator = self.operator
+        state.timers, state.alarms = operator.timers.pending(), operator.alarms.pending()
         state.held, state.declared = operator.held(), operator.declared()
         state.listed, state.shared = operator.listed(), operator.shared()
         state.broadcast = operator.broadcast()

@@ -35,6 +35,10 @@ class Timers:
     def drop(self, timer: Timer) -> None:
         self._timers.pop(timer, None)
 
+    def keep(self, timers: Iterable[Timer]) -> None:
+        """Drop all others."""
+        self._timers = dict.fromkeys(timers)
+
     def due(self, time: int) -> list[Timer]:
         """The timers that are due, in the order of their times; a NULL key comes first."""
         earliest = self.earliest()

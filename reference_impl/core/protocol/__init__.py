@@ -50,6 +50,7 @@ ABS-5  what a snapshot holds        task.py: Task.unkeyed_state    input_task.py
                                     ../extensions/event_time.py: InputEventTime.describe (watermarks)
                                     ../extensions/event_time.py: SourceEventTime.describe
                                     ../operators/windows.py, ../operators/timers.py
+                                    ../decisions/snapshots/contents.py: SnapshotContents.stored (all of it)
                                     ../decisions/snapshots/compatibility.py: refusal (a record that lacks a state)
                                     task.py: Task._on_load_failed (a handle that points to nothing)
 ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, Failover.fail_over
@@ -62,8 +63,8 @@ ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, 
                                     ../decisions/fencing.py: Fencing.addressed (nothing of a former job)
                                     ../../driver/control.py: reach_task (nothing of a former attempt)
                                     task.py: Task.restore    attempts.py: Attempts
-                                    ../decisions/tasks.py: Startup.begins_with    task.py: Task.open_inputs (state
-                                    before input)
+                                    ../decisions/tasks.py: Startup.steps    task.py: Task.open_inputs (state before
+                                    input)
                                     source.py: SourceTask.adopt (reads from the positions of the snapshot)
                                     sink.py: TransactionalSink.on_restored (fences former attempts)
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)

@@ -312,7 +312,7 @@ class TransactionalSink:
     # -- recovery and the end ------------------------------------------------------
 
     def adopt(self, state: TaskState) -> None:
-        self.sealed = self.task.parts.sink_recovery.taken_over(read_back(state.transactions))
+        self.sealed = read_back(state.transactions)
         self._names.serial = state.serial
 
     def on_restored(self) -> list[Effect]:

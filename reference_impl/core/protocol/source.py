@@ -325,7 +325,6 @@ class SourceTask(Task):
 
     def persist_current_state(self, checkpoint: CheckpointId) -> list[Effect]:
         state = self.unkeyed_state()
-        state.positions = self.parts.source_cut.positions(state)
         if self._trimming is not None:
             self._trimming.cut(checkpoint, state.positions)
         return self.persist_once_in_flight_known(checkpoint, without_keyed_state(state))

@@ -23,6 +23,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from ..decisions.parts import Parts
+from ..decisions.tasks import StartStep
 from ..job.config import Config
 from ..job.routing import Route, routes_of
 from ..job.task_spec import TaskSpec
@@ -333,8 +334,9 @@ class Task(ABC):
             return [*cancels, *self.stay_finished()]
         self.life = Restoring(message)
         self.starts_from = message.checkpoint
-        restoring = self._read_on(self._reading.begin(message))
-        return [*cancels, *self.parts.startup.begins_with(restoring)]
+        steps = self.parts.startup.steps()  # restore, and only then open the inputs (`open_inputs`)
+        before = steps[: steps.index(StartStep.restore)]
+        return [*cancels, *(Open() for _ in before), *self._read_on(self._reading.begin(message))]
 
     def _cancel_aborted(self, message: Deploy) -> list[Effect]:
         """A task that recovers alone takes no part in the checkpoints that were aborted.  It sends a cancel barrier
@@ -367,6 +369,7 @@ class Task(ABC):
         """Adopt a state (None: start without one), then open the inputs."""
         if state is None:
             return self.on_restored()
+        state = self.parts.snapshot_contents.restored(state)  # all of it
         for number, (turn, output) in enumerate(zip(state.rotations, self.spec.outputs, strict=False)):
             self.rotations[number] = turn % len(output.channels)  # an edge may lead to fewer tasks than it did
         self.adopt(state)
@@ -417,6 +420,7 @@ class Task(ABC):
 
     def persist_once_in_flight_known(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         """Have a snapshot persisted; one with in-flight data once that is known."""
+        snapshot = snapshot.holding(self.parts.snapshot_contents.stored(snapshot.unkeyed))  # all of the state
         if self.in_flight is not None:
             return self.in_flight.persist_once_in_flight_known(checkpoint, snapshot, self)
         return self.persist(checkpoint, snapshot)

@@ -163,6 +163,10 @@ class Snapshot:
         fixed = self._fixed
         return bool(fixed.queued or fixed.unsent or fixed.spilled)
 
+    def holding(self, fixed: TaskState) -> Snapshot:
+        """The same with this in place of all but the working state by key."""
+        return self if fixed is self._fixed else Snapshot(fixed, self.view)
+
     def with_in_flight(
         self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]], spilled: dict[int, list[Ref]]
     ) -> Snapshot:

@@ -16,12 +16,11 @@ import msgspec
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.decisions.tasks import Startup
+from cutproof.reference_impl.core.decisions.tasks import StartStep, Startup
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.split_log import SplitLog
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.operators import Map
-from cutproof.reference_impl.core.vocabulary.effects import Effect
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.driver.machines import Job
 from cutproof.reference_impl.driver.settings import Settings
@@ -68,7 +67,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Raising(Startup):
-    def begins_with(self, restoring: list[Effect]) -> list[Effect]:
+    def steps(self) -> tuple[StartStep, ...]:
         raise RuntimeError("of its own")
 
 

@@ -134,11 +134,10 @@ class InFlight:
     def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]:
         """The task has restored `state`, and is in the state `now`: put back what was in flight, before anything
         else."""
-        queued = self._capture.restored(state.queued)
-        held = {channel: list(passing) for channel, passing in queued.items()}
+        held = {channel: list(passing) for channel, passing in state.queued.items()}
         whole = msgspec.structs.replace(now, queued=held, unsent=state.unsent, replays=state.replays)
         unsent = [Send(channel, one) for channel, passing in state.unsent.items() for one in unpack(passing)]
-        return [Restored(checkpoint, whole), *self.put_back(queued, state.replays), *unsent]
+        return [Restored(checkpoint, whole), *self.put_back(state.queued, state.replays), *unsent]
 
     def put_back(
         self, queued: Mapping[int, Sequence[Passing]], replays: Mapping[int, Sequence[int]] = NEVER_BEFORE

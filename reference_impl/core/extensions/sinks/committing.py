@@ -198,7 +198,7 @@ class Committer:
         state.ended = state.ended and not self._has_global
 
     def adopt(self, state: TaskState) -> None:
-        self._held.sealed = self.task.parts.sink_recovery.taken_over(read_back(state.transactions))
+        self._held.sealed = read_back(state.transactions)
 
     def on_restored(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced."""
@@ -306,7 +306,7 @@ class GlobalCommitter:
         state.ended = False  # its committers will still send committables, whatever the checkpoint
 
     def adopt(self, state: TaskState) -> None:
-        self._held.sealed = self.task.parts.sink_recovery.taken_over(read_back(state.transactions))
+        self._held.sealed = read_back(state.transactions)
 
     def on_restored(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced."""
