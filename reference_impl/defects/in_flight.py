@@ -86,9 +86,9 @@ class BroadcastToo(Capture):
 class OutputsNotAwaited(Capture):
     """B15: the snapshot is written before the overtaken elements of the outputs are known."""
 
-    def awaited_outputs(self, overtaken: tuple[int, ...]) -> tuple[int, ...]:
+    def waits(self, missing: Sequence[int], overtaken: Sequence[int], *, ended: bool) -> bool:
         self.reached = self.reached or bool(overtaken)
-        return ()
+        return super().waits(missing, (), ended=ended)
 
 
 class ReplayedIsNotNew(Capture):
@@ -126,9 +126,10 @@ class NothingPutBack(SnapshotContents):
 class EndedWaitsForNothing(Capture):
     """J09: a task whose input has ended is assumed to have no data in flight."""
 
-    def awaited(self, checkpoint: CheckpointId, recordings: Mapping[CheckpointId, T], *, ended: bool) -> T | None:
-        self.reached = self.reached or (ended and checkpoint in recordings)
-        return None if ended else super().awaited(checkpoint, recordings, ended=ended)
+    def waits(self, missing: Sequence[int], overtaken: Sequence[int], *, ended: bool) -> bool:
+        waits = super().waits(missing, overtaken, ended=ended)
+        self.reached = self.reached or (ended and waits)
+        return waits and not ended
 
 
 DEFECTS = (

@@ -14,9 +14,10 @@ class OrderForgotten(LocalRecovery):
     def may_leave(self, logged: int, durable: int) -> bool:
         return True
 
-    def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
-        one_by_one = sorted(determinants, key=lambda determinant: determinant[0])
-        self.reached = self.reached or one_by_one != list(determinants)
+    def replayed(self, determinants: Sequence[Determinant], contained: int) -> tuple[Determinant, ...]:
+        as_taken = super().replayed(determinants, contained)
+        one_by_one = tuple(sorted(as_taken, key=lambda determinant: determinant[0]))
+        self.reached = self.reached or one_by_one != as_taken
         return one_by_one
 
 

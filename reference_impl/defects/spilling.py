@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from ..core.decisions.persisting import Persisting
 from ..core.decisions.snapshots.naming import Naming
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import Complete
-from ..core.vocabulary.state import Ref
+from ..core.vocabulary.state import Ref, TaskState
 from .registry import Defect
 
 
@@ -23,17 +25,18 @@ class NotYetDurable(Persisting):
 class BehindTheNewest(Persisting):
     """P02: the logs are trimmed behind the newest complete checkpoint, though an older one is retained."""
 
-    def needed_from(self, complete: Complete) -> CheckpointId | None:
+    def needed_from(self, taken: Sequence[CheckpointId], complete: Complete) -> CheckpointId | None:
         self.reached = self.reached or complete.logs_from != complete.checkpoint
-        return complete.checkpoint
+        return super().needed_from(taken, msgspec.structs.replace(complete, logs_from=complete.checkpoint))
 
 
 class OneLate(Persisting):
     """P03: the replay begins after the first element that the snapshot refers to."""
 
-    def read_back(self, refs: Sequence[Ref]) -> tuple[Ref, ...]:
-        self.reached = True
-        return tuple(Ref(ref.log, ref.first + 1, ref.end) for ref in super().read_back(refs))
+    def read_back(self, states: Iterable[TaskState]) -> tuple[Ref, ...]:
+        refs = super().read_back(states)
+        self.reached = self.reached or bool(refs)
+        return tuple(Ref(ref.log, ref.first + 1, ref.end) for ref in refs)
 
 
 class LogOfTheTask(Naming):

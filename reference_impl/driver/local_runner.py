@@ -261,7 +261,8 @@ class LocalRunner(TaskRunner):
         resumed = [self._recovery.goes_on(taken) for taken in place.taken]
         for inlet, one in zip(self._inlets, resumed, strict=True):
             inlet.begin_at(one.takes)
-        self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))
+        replayed = self._recovery.replayed(self._order.determinants, self._order.before(place))
+        self._replay.extend((*place.ended, *replayed))
         for number, element in self._replay:
             if isinstance(element, End):
                 self._inlets[number].has_ended(element)

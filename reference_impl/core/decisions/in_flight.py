@@ -49,14 +49,11 @@ class Capture(Part):
         yet, belong to the next checkpoint as well."""
         return (*restored, *live)
 
-    def awaited_outputs(self, overtaken: tuple[int, ...]) -> tuple[int, ...]:
-        """The outputs for which the snapshot waits, to hold what the barrier overtook in them: all."""
-        return overtaken
-
-    def awaited(self, checkpoint: CheckpointId, recordings: Mapping[CheckpointId, T], *, ended: bool) -> T | None:
-        """The recording of data in flight for which a task's snapshot waits before it is written: its checkpoint's,
-        if there is one, even if the task's input has `ended`."""
-        return recordings.get(checkpoint)
+    def waits(self, missing: Sequence[int], overtaken: Sequence[int], *, ended: bool) -> bool:
+        """Whether a task's snapshot waits before it is written: while an input channel has neither delivered the
+        barrier nor ended (`missing`), or it is not known what the barrier has `overtaken` in an output.  So it does if
+        the task's input has `ended`, since its last output may still be in flight."""
+        return bool(missing or overtaken)
 
     def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
         """What a channel holds when restored elements are put back: these first, then those in it by then (`live`)."""

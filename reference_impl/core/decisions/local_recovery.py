@@ -37,9 +37,10 @@ class LocalRecovery(Part):
         """Whether an output may leave the task: once all determinants are durable that were `logged` before it."""
         return logged <= durable
 
-    def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
-        """The order in which a recovered task takes its input again: that of its determinants."""
-        return determinants
+    def replayed(self, determinants: Sequence[Determinant], contained: int) -> tuple[Determinant, ...]:
+        """What a recovered task takes again, and in which order: its determinants in the order in which it took them,
+        without the first ones, whose elements the snapshot has `contained`."""
+        return tuple(determinants[contained:])
 
     def goes_on(self, taken: int) -> Resumption:
         """Where a recovered task goes on in a channel of which its snapshot contains the `taken` first elements.  They

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Complete
-from ..vocabulary.state import Ref
+from ..vocabulary.state import Ref, TaskState
 from .part import Part
+
+
+def referred_to(states: Iterable[TaskState]) -> tuple[Ref, ...]:
+    """All references in these states, in order."""
+    return tuple(ref for state in states for refs in state.spilled.values() for ref in refs)
 
 
 class Persisting(Part):
@@ -18,11 +23,13 @@ class Persisting(Part):
         is done."""
         return serial <= synced
 
-    def needed_from(self, complete: Complete) -> CheckpointId | None:
-        """The oldest checkpoint whose in-flight data may still be needed."""
-        return complete.logs_from
+    def needed_from(self, taken: Sequence[CheckpointId], complete: Complete) -> CheckpointId | None:
+        """Of the checkpoints in which the task has `taken` its snapshot, the oldest whose in-flight data may still be
+        needed: none is needed that is older than every restorable one.  None: no log may be trimmed."""
+        oldest = complete.logs_from
+        return min((one for one in taken if oldest is not None and one >= oldest), default=None)
 
-    def read_back(self, refs: Sequence[Ref]) -> tuple[Ref, ...]:
-        """The parts of logs that a restored task puts back into its inputs: all to which its snapshot refers, since
-        nobody sends these elements again."""
-        return tuple(refs)
+    def read_back(self, states: Iterable[TaskState]) -> tuple[Ref, ...]:
+        """The parts of logs that a task restored from these states puts back into its inputs: all to which the states
+        refer, in order, since nobody sends these elements again."""
+        return referred_to(states)

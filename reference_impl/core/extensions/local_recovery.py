@@ -89,8 +89,14 @@ class DeterminantLog:
         places = ((one, place) for one, place in self._places.items() if one is not None and one <= last)
         return {checkpoint: place.taken for checkpoint, place in places}
 
-    def since(self, place: LogPlace) -> tuple[Determinant, ...]:
-        return tuple(self._determinants[place.determinants - self._trimmed :])
+    @property
+    def determinants(self) -> tuple[Determinant, ...]:
+        """Those that are not trimmed."""
+        return tuple(self._determinants)
+
+    def before(self, place: LogPlace) -> int:
+        """How many of these come before a place."""
+        return place.determinants - self._trimmed
 
     def lose(self) -> None:
         """The task is lost, and with it the determinants that were not durable."""

@@ -22,10 +22,10 @@ class UnsentFirst(Redistribution):
 class OnlyWithOwnState(Redistribution):
     """D01: an operator without state receives none of its in-flight data."""
 
-    def with_in_flight(self, receivers: States) -> States:
+    def is_in_flight(self, receivers: States, senders: States) -> bool:
         stateful = any(state.entries or state.transactions or state.held or state.listed for _, state in receivers)
         self.reached = self.reached or not stateful
-        return receivers if stateful else ()
+        return stateful and super().is_in_flight(receivers, senders)
 
 
 class ShiftedByEmpty(Redistribution):

@@ -13,8 +13,8 @@ from typing import Protocol
 import msgspec
 
 from ... import observed as o
+from ...core.decisions.persisting import referred_to
 from ...core.extensions.in_flight_data.in_flight import pack, with_rows
-from ...core.extensions.in_flight_data.persistent import referred_to
 from ...core.vocabulary.causes import FlushTorn, LogUnusable
 from ...core.vocabulary.effects import AppendToLog, ClearLogs, Fetch, Sync, TrimLog
 from ...core.vocabulary.errors import CorruptSnapshot, EngineError

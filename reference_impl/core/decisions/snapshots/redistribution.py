@@ -65,10 +65,10 @@ class Redistribution(Part):
         every = [transaction for held in sealed for transaction in held]
         return [one for one in every if subtask_of(one.writer) % share.parallelism == share.subtask]
 
-    def with_in_flight(self, receivers: States) -> States:
-        """Of an operator's old subtasks, those whose in-flight data is redistributed: all, even if none of them had any
-        state of its own."""
-        return receivers
+    def is_in_flight(self, receivers: States, senders: States) -> bool:
+        """Whether data in flight to an operator is redistributed: if elements were queued at its old subtasks, or
+        unsent at their senders.  The operator may have no state of its own."""
+        return any(state.queued for _, state in receivers) or any(state.unsent for _, state in senders)
 
     def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
         """The in-flight data of one old channel in order: the receiver's part came before the sender's."""

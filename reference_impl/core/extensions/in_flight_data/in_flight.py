@@ -86,19 +86,11 @@ class Recording(msgspec.Struct, kw_only=True):
     """the counterpart of `queued` for persistent channels: the ledger's entries"""
     awaits: int | None = None
     """the sync that makes the entries of `spilled` durable, once it is requested"""
-    unsent: dict[int, list[Passing]] | None = None
-    """None until the driver has reported what the barrier overtook"""
+    overtaken: Channels = ()
+    """output channels in which the barrier overtakes, until the driver has reported what"""
+    unsent: dict[int, list[Passing]] = {}
     snapshot: Snapshot | None = None
     """None until the task's own state may be written"""
-
-    @property
-    def is_captured(self) -> bool:
-        """All that was in flight is known."""
-        return not self.missing and self.unsent is not None
-
-    @property
-    def is_whole(self) -> bool:
-        return self.is_captured and self.snapshot is not None
 
     @property
     def recorded(self) -> Recorded:
@@ -156,13 +148,13 @@ class InFlight:
     def begin(self, checkpoint: CheckpointId, missing: Channels, overtaken_outputs: Channels = ()) -> None:
         """The task takes its snapshot now; the channels in `missing` have not delivered the barrier, and it overtakes
         in these outputs."""
-        waits = self._capture.awaited_outputs(overtaken_outputs)
         recorded = {one: recording.recorded for one, recording in self._recordings.items()}
         begun = self._capture.begun(checkpoint, {**recorded, checkpoint: Recorded(missing)})
         queued = {channel: list(passing) for channel, passing in begun.queued.items()}
-        recording = Recording(missing=list(begun.missing), queued=queued, unsent=None if waits else {})
-        if not recording.is_captured:
-            self._recordings[checkpoint] = recording
+        if begun.missing or overtaken_outputs:
+            self._recordings[checkpoint] = Recording(
+                missing=list(begun.missing), queued=queued, overtaken=overtaken_outputs
+            )
             self._changed()
 
     def took(self, channel: int, element: Element) -> None:
@@ -240,16 +232,22 @@ class InFlight:
         if recording is not None:
             packed = {channel: pack(elements) for channel, elements in passed.items()}
             recording.unsent = {channel: kept for channel, kept in packed.items() if kept}
+            recording.overtaken = ()
 
     def hold(self, checkpoint: CheckpointId, snapshot: Snapshot) -> bool:
         """Keep a snapshot until its in-flight data is complete; False if it need not wait."""
-        awaited = self._capture.awaited(checkpoint, self._recordings, ended=snapshot.ended)
-        if awaited is None:
-            if self._recordings.pop(checkpoint, None) is not None:
-                self._changed()
+        recording = self._recordings.get(checkpoint)
+        if recording is None:
             return False
-        awaited.snapshot = snapshot
+        recording.snapshot = snapshot
         return True
+
+    def _is_whole(self, recording: Recording) -> bool:
+        """The task's own state may be written, and waits for no data in flight any more."""
+        snapshot = recording.snapshot
+        if snapshot is None:
+            return False
+        return not self._capture.waits(tuple(recording.missing), recording.overtaken, ended=snapshot.ended)
 
     def aborted(self, checkpoint: CheckpointId) -> None:
         if checkpoint in self._recordings:
@@ -263,7 +261,7 @@ class InFlight:
             return []
         effects: list[Effect] = []
         for one in self._recordings.values():
-            if one.is_whole and one.awaits is None:
+            if self._is_whole(one) and one.awaits is None:
                 one.awaits, asked = self.ledger.secure(one.spilled)
                 effects.extend(asked)
         return effects
@@ -274,10 +272,10 @@ class InFlight:
             return []
         done = []
         for checkpoint, one in list(self._recordings.items()):
-            if one.is_whole and one.snapshot is not None and self._is_safe(one):
+            if self._is_whole(one) and one.snapshot is not None and self._is_safe(one):
                 del self._recordings[checkpoint]
                 refs = self.ledger.refs(one.spilled) if self.ledger is not None else {}
-                snapshot = one.snapshot.with_in_flight(one.queued, one.unsent or {}, refs)
+                snapshot = one.snapshot.with_in_flight(one.queued, one.unsent, refs)
                 done.append((checkpoint, snapshot.with_replays(one.replays) if one.replays else snapshot))
         if done:
             self._changed()

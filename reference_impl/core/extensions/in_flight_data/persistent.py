@@ -23,7 +23,7 @@ from ...decisions.persisting import Persisting
 from ...vocabulary.effects import AppendToLog, Effect, SetTimer, Sync, TrimLog
 from ...vocabulary.ids import CheckpointId
 from ...vocabulary.messages import Complete, Element, Idle, Record, Watermark
-from ...vocabulary.state import Ref, TaskState
+from ...vocabulary.state import Ref
 from ...vocabulary.timeouts import BufferTimeout
 
 IN_FLIGHT_KINDS = (Record, Watermark, Idle)
@@ -162,8 +162,7 @@ class Ledger:
 
     def trim(self, complete: Complete) -> list[Effect]:
         """Trim the logs of elements that no restorable checkpoint needs."""
-        oldest = self._part.needed_from(complete)
-        needed = min((one for one in self._positions if oldest is not None and one >= oldest), default=None)
+        needed = self._part.needed_from(tuple(self._positions), complete)
         if needed is None:
             return []
         self._positions = {one: where for one, where in self._positions.items() if one >= needed}
@@ -183,8 +182,3 @@ def _runs(log: str, entries: Iterable[LedgerEntry]) -> list[Ref]:
         else:
             runs.append(Ref(log, one.number, one.number + 1))
     return runs
-
-
-def referred_to(states: Iterable[TaskState]) -> tuple[Ref, ...]:
-    """All references in these states, in order."""
-    return tuple(ref for state in states for refs in state.spilled.values() for ref in refs)

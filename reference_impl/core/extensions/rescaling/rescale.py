@@ -24,10 +24,9 @@ from ...decisions.snapshots.redistribution import Redistribution, Share, States
 from ...job.topology import key_group
 from ...vocabulary.ids import Handle
 from ...vocabulary.messages import Element, Piece
-from ...vocabulary.state import BEGINNING, Item, Passing, Ref, TaskState, Timer, as_kept, read_back
+from ...vocabulary.state import BEGINNING, Item, Passing, TaskState, Timer, as_kept, read_back
 from ...vocabulary.views import Entry
 from ..in_flight_data.in_flight import with_rows
-from ..in_flight_data.persistent import referred_to
 from .in_flight_redistribution import Before, shared_out
 
 
@@ -60,10 +59,9 @@ class Gathering:
         self._states.append((self._unread.pop(0), state))
 
     @property
-    def refers_to(self) -> tuple[Ref, ...]:
-        """The references into persistent channels that are still to be read: of all states, or of the own one when the
-        parallelism is unchanged."""
-        return referred_to(state for piece, state in self._states if not self._share.unchanged or piece is self._own)
+    def with_in_flight(self) -> tuple[TaskState, ...]:
+        """The states whose data in flight is restored: all, or the own one when the parallelism is unchanged."""
+        return tuple(state for piece, state in self._states if not self._share.unchanged or piece is self._own)
 
     def take_referred_to(self, elements: Sequence[Sequence[Element]]) -> None:
         """The elements of these references have been read."""
@@ -91,7 +89,8 @@ class Gathering:
         """By channel: its share of the operator's data in flight, and how often each element was put back before."""
         queued: dict[int, list[Passing]] = {}
         replays: dict[int, list[int]] = {}
-        receivers = redistribution.with_in_flight(receivers)
+        if not redistribution.is_in_flight(receivers, senders):
+            return {}, {}
         remaining = iter(senders)
         for gate, wide in enumerate(self._senders):
             before = Before(gate, receivers, list(itertools.islice(remaining, wide)))

@@ -12,9 +12,8 @@ from ...vocabulary.errors import expect
 from ...vocabulary.events import SnapshotLoaded
 from ...vocabulary.ids import CheckpointId
 from ...vocabulary.messages import Deploy, Element, Piece
-from ...vocabulary.state import Ref, TaskState
+from ...vocabulary.state import TaskState
 from ..in_flight_data.in_flight import InFlight, with_rows
-from ..in_flight_data.persistent import referred_to
 from ..rescaling.rescale import Gathering
 from .snapshot_files import SnapshotFiles
 
@@ -63,8 +62,8 @@ class Reading:
         handle = gathering.next_handle()
         if handle is not None:
             return [Load(handle)]
-        if gathering.refers_to:
-            return self._fetch(gathering.refers_to)
+        if fetch := self._fetch(gathering.with_in_flight):
+            return fetch
         self._gathering = None
         self.state = gathering.state(self._parts.redistribution)
         return []
@@ -93,8 +92,9 @@ class Reading:
 
     def _complete(self, state: TaskState | None) -> list[Effect]:
         self.state = state
-        refs = referred_to([state]) if state is not None else ()
-        return self._fetch(refs) if refs else []
+        return self._fetch([state] if state is not None else [])
 
-    def _fetch(self, refs: Sequence[Ref]) -> list[Effect]:
-        return [Fetch(self._parts.persisting.read_back(refs))]
+    def _fetch(self, states: Sequence[TaskState]) -> list[Effect]:
+        """Read the parts of logs to which states refer, if there are any."""
+        refs = self._parts.persisting.read_back(states)
+        return [Fetch(refs)] if refs else []

@@ -73,7 +73,7 @@ def test_each_decision_is_replaced_by_a_defect() -> None:
 
 
 NOT_TO_BE_USED = {
-    "Capture.awaited": "ended",
+    "Capture.waits": "ended",
     "Fencing.addressed": "newest",
     "GlobalCommitting.up_to": "notified",
     "LocalRecovery.may_forget": "received",

@@ -80,7 +80,7 @@ def taken_down(*determinants: tuple[int, int], durable: int) -> DeterminantLog:
 def test_what_is_not_durable_dies_with_the_task() -> None:
     order = taken_down((0, 0), (1, 0), (0, 1), durable=2)
     order.lose()
-    assert order.since(place(0)) == ((0, 0), (1, 0))
+    assert order.determinants == ((0, 0), (1, 0))
     assert order.end == order.durable == 2
 
 
@@ -99,7 +99,9 @@ def test_what_is_before_the_oldest_checkpoint_is_forgotten_and_the_rest_keeps_it
     order.mark(CheckpointId(1), place(1))
     order.mark(CheckpointId(2), place(3))
     assert order.trim(CheckpointId(2)) == place(3)
-    assert order.since(place(3)) == ((1, 1),)
+    assert order.determinants == ((1, 1),)
+    assert order.before(place(3)) == 0
+    assert order.before(place(4)) == 1
     assert order.end == 4
     assert order.place(CheckpointId(1)) is None
     assert order.place(None) is None
@@ -108,13 +110,14 @@ def test_what_is_before_the_oldest_checkpoint_is_forgotten_and_the_rest_keeps_it
 def test_a_checkpoint_that_is_not_known_trims_nothing() -> None:
     order = taken_down((0, 0), durable=1)
     assert order.trim(CheckpointId(7)) is None
-    assert order.since(place(0)) == ((0, 0),)
+    assert order.determinants == ((0, 0),)
 
 
 def test_a_replay_is_in_the_order_of_old_and_begins_where_the_snapshot_was_taken() -> None:
     decided = LocalRecovery()
     determinants = ((1, 4), (0, 2), (1, 5))
-    assert decided.replayed(determinants) == determinants
+    assert decided.replayed(determinants, 0) == determinants
+    assert decided.replayed(determinants, 1) == ((0, 2), (1, 5))
     assert decided.goes_on(4) == Resumption(takes=4, appends=4)
     assert [decided.may_leave(3, durable) for durable in (2, 3, 4)] == [False, True, True]
     assert [decided.is_repeat(number, 3) for number in (2, 3, 4)] == [True, False, False]

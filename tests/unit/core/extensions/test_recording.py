@@ -1,13 +1,15 @@
-"""The in-flight data of one checkpoint: when all of it is known, and when the snapshot may be written."""
+"""The in-flight data of one checkpoint: what is recorded of it, and when the snapshot may be written."""
 
 from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.decisions.in_flight import Recorded
-from cutproof.reference_impl.core.extensions.in_flight_data.in_flight import Recording
+from cutproof.reference_impl.core.decisions.in_flight import Capture, Recorded
+from cutproof.reference_impl.core.extensions.in_flight_data.in_flight import InFlight, Recording
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.state import Snapshot, TaskState, without_keyed_state
 
+ONE = CheckpointId(1)
 A, B = (1, 10, 0, 0, 1, 0), (2, 20, 0, 0, 2, 0)
 
 
@@ -16,22 +18,27 @@ def snapshot() -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("missing", "is_reported", "is_taken", "is_captured", "is_whole"),
+    ("is_delivered", "is_reported", "is_taken", "is_whole"),
     [
-        ([], True, True, True, True),
-        ([], True, False, True, False),
-        ([], False, True, False, False),
-        ([2], True, True, False, False),
+        (True, True, True, True),
+        (True, True, False, False),
+        (True, False, True, False),
+        (False, True, True, False),
     ],
     ids=["whole", "without the task's own state", "outputs not reported", "a barrier is missing"],
 )
 def test_it_is_whole_with_every_barrier_the_report_of_the_outputs_and_the_tasks_own_state(
-    missing: list[int], *, is_reported: bool, is_taken: bool, is_captured: bool, is_whole: bool
+    *, is_delivered: bool, is_reported: bool, is_taken: bool, is_whole: bool
 ) -> None:
-    recording = Recording(
-        missing=missing, unsent={} if is_reported else None, snapshot=snapshot() if is_taken else None
-    )
-    assert (recording.is_captured, recording.is_whole) == (is_captured, is_whole)
+    book = InFlight(Capture())
+    book.begin(ONE, (2,), (0,))
+    if is_delivered:
+        book.delivered(ONE, 2)
+    if is_reported:
+        book.overtook(ONE, {})
+    if is_taken:
+        assert book.hold(ONE, snapshot())
+    assert [checkpoint for checkpoint, _ in book.whole()] == ([ONE] if is_whole else [])
 
 
 def test_what_is_recorded_so_far_does_not_change_with_what_follows() -> None:
