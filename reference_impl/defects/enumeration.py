@@ -29,17 +29,17 @@ class ReadAndReturned(Enumerating):
 class WithoutOffsets(Enumerating):
     """K07: the enumerator knows only the number of a split that is handed back; reading begins at the split's start."""
 
-    def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
+    def taken_back(self, unassigned: Mapping[int, int], returned: Mapping[int, int]) -> dict[int, int]:
         self.reached = self.reached or any(returned.values())
-        return dict.fromkeys(returned, 0)
+        return super().taken_back(unassigned, dict.fromkeys(returned, 0))
 
 
 class NeverGivenAgain(Enumerating):
     """K09: splits that are handed back are stored, but only new ones are ever assigned."""
 
-    def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
+    def taken_back(self, unassigned: Mapping[int, int], returned: Mapping[int, int]) -> dict[int, int]:
         self.reached = self.reached or bool(returned)
-        return {}
+        return dict(unassigned)
 
 
 class ReadersFirst(Enumerating):

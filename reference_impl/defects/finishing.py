@@ -30,9 +30,9 @@ class DuringTheFinalCheckpoint(Triggering):
 class LastTransactionStaysOpen(Finishing):
     """J05: the last snapshot opens one more transaction, which nobody closes."""
 
-    def to_abort(self, unsealed: Sequence[str]) -> Sequence[str]:
-        self.reached = self.reached or bool(unsealed)
-        return ()
+    def may_finish(self, unanswered: int, *, is_open: bool) -> bool:
+        self.reached = self.reached or (is_open and not unanswered)
+        return super().may_finish(unanswered, is_open=False)
 
 
 class PartOfAnOperator(Finishing):

@@ -160,7 +160,7 @@ class NobodyListens(SinkRecovery):
     def __init__(self) -> None:
         self.unannounced: list[Sealed] = []
 
-    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
+    def to_commit(self, restored: Sequence[Sealed], checkpoint: CheckpointId | None) -> list[Sealed]:
         self.reached = self.reached or bool(restored)
         self.unannounced.extend(restored)
         return []
@@ -224,9 +224,10 @@ class BoundedEpochs(SinkRecovery):
 
     EPOCHS = 3
 
-    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        known = [msgspec.structs.replace(one, name=self._as_kept(one.name)) for one in restored]
-        self.reached = self.reached or known != list(restored)
+    def to_commit(self, restored: Sequence[Sealed], checkpoint: CheckpointId | None) -> list[Sealed]:
+        due = super().to_commit(restored, checkpoint)
+        known = [msgspec.structs.replace(one, name=self._as_kept(one.name)) for one in due]
+        self.reached = self.reached or known != due
         return known
 
     def _as_kept(self, name: str) -> str:

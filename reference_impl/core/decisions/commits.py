@@ -101,9 +101,10 @@ class SinkRecovery(Part):
         """Shut out older attempts before anything is listed."""
         return Fence(writer=writer, attempt=attempt)
 
-    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        """Everything in the restored snapshot: its checkpoint is complete."""
-        return list(restored)
+    def to_commit(self, restored: Sequence[Sealed], checkpoint: CheckpointId | None) -> list[Sealed]:
+        """Which transactions of the restored snapshot are committed: all that were sealed for its checkpoint or an
+        older one, since it is complete (None: the job begins without a snapshot)."""
+        return [one for one in restored if checkpoint is not None and one.checkpoint <= checkpoint]
 
     def verdict(self, outcome: Outcome) -> Verdict:
         """What the answer to a commit of a restored transaction means: the same as after a notification."""

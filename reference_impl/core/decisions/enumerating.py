@@ -27,6 +27,7 @@ class Enumerating(Part):
         (`returned`), since such a split goes to a reader that asks."""
         return {split: position for split, position in restored.items() if split not in returned}
 
-    def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
-        """Of the splits that restored readers hand back, those to be assigned again, each with its position."""
-        return dict(returned)
+    def taken_back(self, unassigned: Mapping[int, int], returned: Mapping[int, int]) -> dict[int, int]:
+        """The splits to be assigned, each with its position, once a restored reader has `returned` some: these too, and
+        their next reader goes on where the snapshot has them."""
+        return {**unassigned, **returned}

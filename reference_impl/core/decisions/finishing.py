@@ -31,9 +31,10 @@ class Finishing(Part):
         that had finished before the restored snapshot has sent none, and sends nothing else."""
         return tuple(end for end in ENDS if end not in sent)
 
-    def to_abort(self, unsealed: Sequence[str]) -> Sequence[str]:
-        """The transactions that a sink aborts before it finishes: all that are not sealed; no other task would."""
-        return unsealed
+    def may_finish(self, unanswered: int, *, is_open: bool) -> bool:
+        """Whether a sink may finish: once the store has answered all its requests, and no transaction of it is open.
+        It has an open one aborted first, since no other task would."""
+        return not unanswered and not is_open
 
     def answer(self, message: Control, finished: Finished) -> ToCoordinator | None:
         """The answer of a finished task to a message: the coordinator may not have received that it has finished."""

@@ -386,7 +386,7 @@ class Checkpoints:
             logs=tuple(log for logs in pending.logs.values() for log in logs),
             parallelism=self._graph.parallelism,
             key_groups=self._graph.key_groups,
-            uids=self._parts.upgrading.recorded(self._graph),
+            uids=self._graph.uids,
             state_types=self._graph.state_types,
             stateless=self._graph.stateless,
             enumerators=pending.enumerators,

@@ -333,7 +333,7 @@ class TransactionalSink:
         if self._committer is not None:
             return [*self._abort_others(answers), *self._start_writing()]
         self._phase = Recovering()
-        commits = self._commit(self.task.parts.sink_recovery.to_commit(self.sealed))
+        commits = self._commit(self.task.parts.sink_recovery.to_commit(self.sealed, self.task.starts_from))
         aborts = self._abort_others(answers)
         return [*commits, *aborts] if commits else [*aborts, *self._start_writing()]
 
@@ -358,9 +358,13 @@ class TransactionalSink:
         return [*commits, *self._finish_if_settled()]
 
     def _finish_if_settled(self) -> list[Effect]:
-        """If every due commit is done, abort the open transaction, which is empty, and finish."""
-        if not self.task.awaits_commits or self._requests.asked:
+        """If every due commit is done, abort the open transaction, which is empty, and finish behind that."""
+        asked, left_open = self._requests.asked, self.current
+        if not self.task.awaits_commits:
             return []
-        left_open, self.current = self.current, None
-        aborted = self.task.parts.finishing.to_abort([left_open.name] if left_open is not None else [])
-        return self._abort(self.task.spec.task, *aborted) if aborted else self.task.finish()
+        if self.task.parts.finishing.may_finish(len(asked), is_open=left_open is not None):
+            return self.task.finish()
+        if asked or left_open is None:
+            return []
+        self.current = None
+        return self._abort(self.task.spec.task, left_open.name)

@@ -20,9 +20,12 @@ class StoredUnderItsName(Upgrading):
     """D17: states are stored under the names of their operators and looked up under the uids.  Where the original then
     began empty, this engine refuses by name what it cannot find."""
 
-    def recorded(self, graph: JobGraph) -> dict[str, str]:
-        self.reached = self.reached or bool(graph.uids)
-        return {}
+    def refusal(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> AnyIncompatible | None:
+        self.reached = self.reached or bool(restores.uids)
+        return super().refusal(graph, msgspec.structs.replace(restores, uids={}), mapping)
+
+    def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
+        return super().adopted(graph, msgspec.structs.replace(restores, uids={}), mapping)
 
 
 class LeavesStatesOver(Upgrading):

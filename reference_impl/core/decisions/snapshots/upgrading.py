@@ -28,11 +28,6 @@ from ..part import Part
 class Upgrading(Part):
     """How the states of a snapshot find the operators of a job."""
 
-    def recorded(self, graph: JobGraph) -> dict[str, str]:
-        """The uids under which a snapshot of this job holds its states, by operator; an operator whose uid is its name
-        is left out."""
-        return graph.uids
-
     def mapping(self, given: StateMapping, restores: CompletedCheckpoint, job: int) -> StateMapping:
         """The mapping with which an attempt restores a snapshot: the one that the user gave on submitting the job, if
         the snapshot is of another job.  Until the job's first checkpoint, each attempt restores such a snapshot."""

@@ -203,7 +203,7 @@ class Committer:
     def on_restored(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced."""
         self._held.restored(self.task.starts_from)
-        due = self.task.parts.sink_recovery.to_commit(self._held.sealed)
+        due = self.task.parts.sink_recovery.to_commit(self._held.sealed, self.task.starts_from)
         asks = self._held.ask_restored([self._request(one.name) for one in due])
         return [*self.task.open_inputs(), *asks, *self._announce()]
 

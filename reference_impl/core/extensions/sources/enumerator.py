@@ -98,7 +98,7 @@ class Enumerator:
     # -- splits --------------------------------------------------------------------
 
     def take_back(self, splits: Mapping[int, int]) -> None:
-        self._pool.update(splits)
+        self._pool = self._decisions.taken_back(self._pool, splits)
 
     def forget(self, splits: Collection[int]) -> None:
         """The readers of these splits have handed them back."""
@@ -231,7 +231,7 @@ class SplitAssignment:
         each = self._of(reader)
         if each is not None and splits:
             each.forget(splits)
-            each.take_back(self._parts.enumerating.taken_back(splits))
+            each.take_back(splits)
 
     def on_message(self, message: SplitMessage) -> None:
         each = self._of(message.task)
