@@ -22,7 +22,7 @@ from .core.vocabulary.events import CommandKind, CompletedCheckpoint
 from .core.vocabulary.formats import Filed
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.vocabulary.status_changes import AnyStatusChange
-from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome
+from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome, Unfinished
 from .core.vocabulary.upgrades import Upgrade
 
 
@@ -368,7 +368,7 @@ class Transacted(Observed):
     request: AnyRequest
     answer: Answer
     reason: str
-    unfinished: tuple[tuple[str, CheckpointId | None], ...]
+    unfinished: tuple[Unfinished, ...]
     applied: int
     """how many records its writer had applied when it sent the request"""
 

@@ -278,7 +278,8 @@ def _rows(rows: Sequence[Row]) -> tuple[str, ...]:
 
 def _violated(case: Case, difference: str, message: str, transaction: Transaction, checkpoint: int | None) -> Violated:
     asked = transaction.commit_requested or transaction.committed
-    sealed = f"sealed for checkpoint {transaction.checkpoint}" if transaction.prepared is not None else "never sealed"
+    covered = "no checkpoint" if transaction.checkpoint is None else f"checkpoint {transaction.checkpoint}"
+    sealed = f"sealed for {covered}" if transaction.prepared is not None else "never sealed"
     return Violated(
         difference=difference,
         message=message,

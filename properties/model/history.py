@@ -210,7 +210,7 @@ class Transaction(Entry, kw_only=True):
     rows: list[Row] = []
     applied: list[int] = []
     checkpoint: int | None = None
-    """the checkpoint that it was sealed for"""
+    """the checkpoint that it was sealed for; None if it was not, or before any (former engines wrote 0 then)"""
     prepared: int | None = None
     """order"""
     commit_requested: int | None = None

@@ -9,7 +9,7 @@ import msgspec
 from ..core.decisions.alignment import AwaitedBarriers
 from ..core.decisions.in_flight import Capture, Recorded, T
 from ..core.decisions.snapshots.contents import SnapshotContents
-from ..core.vocabulary.ids import CheckpointId
+from ..core.vocabulary.ids import CheckpointId, is_newer
 from ..core.vocabulary.messages import Barrier, CancelBarrier, Element
 from ..core.vocabulary.state import Passing, TaskState
 from .registry import Defect
@@ -40,9 +40,11 @@ class StaleBarrier(Capture):
 class OutOfOrder(AwaitedBarriers):
     """B07: the snapshot of an older checkpoint is taken after that of a newer one."""
 
-    def is_obsolete(self, checkpoint: CheckpointId, begun: CheckpointId, cancelled: Sequence[CheckpointId]) -> bool:
+    def is_obsolete(
+        self, checkpoint: CheckpointId, begun: CheckpointId | None, cancelled: Sequence[CheckpointId]
+    ) -> bool:
         obsolete = super().is_obsolete(checkpoint, begun, cancelled)
-        older = obsolete and checkpoint < begun
+        older = obsolete and is_newer(begun, checkpoint)
         self.reached = self.reached or older
         return obsolete and not older
 

@@ -20,12 +20,10 @@ from ..core.decisions.part import Part
 from ..core.decisions.postponed import Postponed
 from ..core.decisions.snapshots.contents import SnapshotContents
 from ..core.decisions.snapshots.naming import Naming
-from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, is_newer, oldest
 from ..core.vocabulary.state import Sealed, TaskState
-from ..core.vocabulary.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row
+from ..core.vocabulary.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row, Unfinished
 from .registry import Defect
-
-Unfinished = Sequence[tuple[str, CheckpointId | None]]
 
 
 class NoFlush(PreCommitting):
@@ -39,8 +37,8 @@ class NoFlush(PreCommitting):
 class CommitsOnlyThis(Committing):
     """I03: a notification commits its own checkpoint's transaction and no older one."""
 
-    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
-        self.reached = self.reached or any(transaction.checkpoint < checkpoint for transaction in sealed)
+    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId | None) -> list[Sealed]:
+        self.reached = self.reached or any(is_newer(checkpoint, transaction.checkpoint) for transaction in sealed)
         return [transaction for transaction in sealed if transaction.checkpoint == checkpoint]
 
 
@@ -63,15 +61,15 @@ class SwallowsInRecovery(SinkRecovery):
 class TakesNewsForData(GlobalCommitting):
     """I14: the notification that a checkpoint is complete is taken as proof that all its committables have arrived."""
 
-    def up_to(self, settled: Sequence[CheckpointId], notified: CheckpointId) -> CheckpointId:
-        self.reached = self.reached or notified > min(settled)
+    def up_to(self, settled: Sequence[CheckpointId | None], notified: CheckpointId | None) -> CheckpointId | None:
+        self.reached = self.reached or is_newer(notified, oldest(settled))
         return notified
 
 
 class KeepsSealed(SinkRecovery):
     """I06: of the transactions of earlier attempts only those that were never sealed are aborted."""
 
-    def to_abort(self, restored: Sequence[Sealed], unfinished: Unfinished) -> list[str]:
+    def to_abort(self, restored: Sequence[Sealed], unfinished: Sequence[Unfinished]) -> list[str]:
         right = super().to_abort(restored, unfinished)
         still_open = [name for name, sealed_for in unfinished if sealed_for is None]
         self.reached = self.reached or any(name not in still_open for name in right)
@@ -172,15 +170,15 @@ class CommitsOnlyWhatWasAnnounced(Committing):
     def __init__(self, recovery: NobodyListens) -> None:
         self._recovery = recovery
 
-    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
+    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId | None) -> list[Sealed]:
         return [one for one in super().due(sealed, checkpoint) if one not in self._recovery.unannounced]
 
 
 class CommitsAllSealed(Committing):
     """J17: a late notification commits every sealed transaction, also newer ones."""
 
-    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
-        self.reached = self.reached or any(one.checkpoint > checkpoint for one in sealed)
+    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId | None) -> list[Sealed]:
+        self.reached = self.reached or any(is_newer(one.checkpoint, checkpoint) for one in sealed)
         return list(sealed)
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 from .. import observed as o
 from ..core.job.split_log import place_of
 from ..core.protocol.source import SourceTask
-from ..core.protocol.task import NO_CHECKPOINT, Task
+from ..core.protocol.task import Task
 from ..core.vocabulary import effects as e
 from ..core.vocabulary.causes import AnyCause, SplitTaken, raised
 from ..core.vocabulary.effects import Effect, SavePosition, Send
@@ -30,6 +30,7 @@ from ..core.vocabulary.events import (
     Ticked,
 )
 from ..core.vocabulary.formats import text
+from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.messages import Ack, Barrier, Element, EndOfData, EndOfPartition, Record, Running
 from ..core.vocabulary.state import END_OF_TIME
 from ..trace import TaskLog
@@ -99,8 +100,8 @@ class TaskRunner:
         self.paused = self.frozen = self.opened = False
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
-        self.newest_mark = (NO_CHECKPOINT, 0)
-        """the checkpoint of its last snapshot, and how much work it had done by then"""
+        self.newest_mark: tuple[CheckpointId, int] | None = None
+        """the checkpoint of its last snapshot, if it has taken one, and how much work it had done by then"""
         self._owed_to: int | None = None
         """the fault to which it is owed if the attempt fails now"""
         self._loop = world.loop

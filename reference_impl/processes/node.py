@@ -369,13 +369,13 @@ class NodeWorld(ProcessWorld):
             runner = slot.runner
             if runner.alive:
                 idle = not runner.has_work and all(channel.is_idle for channel in slot.outputs)
-                checkpoint, at_mark = runner.newest_mark
+                mark = runner.newest_mark
                 self.supervision.send(
                     Count(
                         self.clock.tick(),
                         runner.name,
                         runner.attempt,
-                        at_mark if checkpoint == order.checkpoint else None,
+                        mark[1] if mark is not None and mark[0] == order.checkpoint else None,
                         runner.done,
                         idle,
                         {channel.name: channel.sent for channel in slot.outputs},

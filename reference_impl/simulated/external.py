@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, is_newer
 from ..core.vocabulary.transactions import (
     UNFINISHED,
     AbortTransaction,
@@ -29,20 +29,28 @@ from ..core.vocabulary.transactions import (
     Publish,
     Row,
     Standing,
+    Unfinished,
     Upsert,
     Write,
     id_of,
+    sealed_for,
 )
 
 
 class Account(msgspec.Struct, kw_only=True):
-    """One transaction; `sealed_for` is set by its pre-commit."""
+    """One transaction."""
 
     name: str
     writer: TaskId
     rows: list[Row] = []
-    sealed_for: CheckpointId | None = None
+    sealed_by: PreCommit | None = None
+    """the request that sealed it; None: it has never been sealed"""
     standing: Standing = Standing.OPEN
+
+    @property
+    def unfinished(self) -> Unfinished:
+        """As a fence lists it."""
+        return self.name, sealed_for(self.sealed_by.checkpoint) if self.sealed_by is not None else None
 
 
 class TransactionStore:
@@ -80,7 +88,7 @@ class TransactionStore:
         """
         other = TransactionStore(self._passing)
         for name, account in self.accounts.items():
-            if account.sealed_for is not None and account.sealed_for <= checkpoint:
+            if account.sealed_by is not None and not is_newer(account.sealed_by.checkpoint, checkpoint):
                 other.accounts[name] = msgspec.structs.replace(account, rows=list(account.rows))
         for name in self._shown:
             if name in other.accounts:
@@ -108,7 +116,7 @@ class TransactionStore:
     def _fence(self, request: Fence) -> Outcome:
         self._fences[request.writer] = request.attempt
         unfinished = [
-            (account.name, account.sealed_for)
+            account.unfinished
             for account in self.accounts.values()
             if account.writer == request.writer and account.standing in UNFINISHED
         ]
@@ -137,7 +145,7 @@ class TransactionStore:
         old.
         """
         if account.standing is not Standing.COMMITTED:
-            account.standing, account.rows, account.sealed_for = Standing.OPEN, [], None
+            account.standing, account.rows, account.sealed_by = Standing.OPEN, [], None
         return Done()
 
     def _on_transaction(self, request: Write | PreCommit | Commit | Finalise | AbortTransaction) -> Outcome:
@@ -185,7 +193,7 @@ class TransactionStore:
             self.visible.extend(account.rows)
 
     def _seal(self, account: Account, request: PreCommit) -> None:
-        account.standing, account.sealed_for = Standing.SEALED, request.checkpoint
+        account.standing, account.sealed_by = Standing.SEALED, request
         if not account.rows:
             del self.accounts[account.name]
 

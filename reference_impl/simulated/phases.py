@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..core.vocabulary.events import CompletedCheckpoint
-from ..core.vocabulary.ids import CheckpointId
+from ..core.vocabulary.ids import CheckpointId, is_newer
 from ..core.vocabulary.stages import Closing, Ended, PartialFailover, Restarting, Terminating, Working
 from ..driver.coordination import CoordinatorRunner
 from ..driver.runner import TaskRunner
@@ -66,7 +66,7 @@ def _commits_are_due(live: Sequence[TaskRunner], newest: CheckpointId) -> bool:
     for runner in live:
         task = runner.task
         for transaction in task.sealed:
-            if transaction.checkpoint <= newest:
+            if not is_newer(transaction.checkpoint, newest):
                 return True
         if task.publishes:
             for channel in runner.inputs:

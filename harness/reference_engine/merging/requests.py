@@ -16,7 +16,6 @@ from ....properties.model.history import Residue
 from ....properties.model.workload import Row
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
-from ....reference_impl.core.vocabulary.ids import CheckpointId
 from ....reference_impl.core.vocabulary.status_changes import AttemptStarted
 from ..subjects.past import Past
 from .order import Placed, Source
@@ -272,8 +271,7 @@ def _sealed_by(entry: o.Observed) -> str:
 
 
 def _done(request: t.AnyRequest, applied: int) -> o.Transacted:
-    unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
-    return o.Transacted(request, o.Answer.DONE, "", unfinished, applied)
+    return o.Transacted(request, o.Answer.DONE, "", (), applied)
 
 
 def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]:

@@ -137,7 +137,7 @@ def _claimed_later(entry: h.AnyJournalEntry, answered: dict[int, int | None], or
 
 def _up_to(transaction: h.Transaction, checkpoint: int) -> h.Transaction:
     sealed_for = transaction.checkpoint
-    if sealed_for is None or sealed_for > checkpoint:
+    if transaction.prepared is None or (sealed_for is not None and sealed_for > checkpoint):
         aborted = transaction.aborted if transaction.aborted is not None else transaction.begun
         transaction.status, transaction.committed, transaction.aborted = "aborted", None, aborted
         transaction.commit_requested = None

@@ -156,7 +156,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             writer, attempt, name = TaskId(one.task), AttemptId(one.attempt), one.name
             yield BeginTransaction(writer=writer, attempt=attempt, name=name)
             yield Write(writer=writer, attempt=attempt, name=name, rows=tuple(one.rows))
-            yield PreCommit(writer=writer, attempt=attempt, name=name, checkpoint=CheckpointId(one.checkpoint or 0))
+            sealed_for = CheckpointId(one.checkpoint) if one.checkpoint else None  # 0 in histories of before
+            yield PreCommit(writer=writer, attempt=attempt, name=name, checkpoint=sealed_for)
             if finalises and one.status == "prepared":
                 yield Finalise(writer=writer, attempt=attempt, name=name)
         done = [one for one in transactions if one.rows and one.status == "committed"]

@@ -7,9 +7,9 @@ from enum import Enum
 
 import msgspec
 
-from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..vocabulary.ids import AttemptId, CheckpointId, TaskId, is_newer, oldest
 from ..vocabulary.state import Sealed
-from ..vocabulary.transactions import Commit, Denied, Done, Fence, Outcome
+from ..vocabulary.transactions import Commit, Denied, Done, Fence, Outcome, Unfinished
 from .part import Part
 from .postponed import Postponed
 
@@ -69,9 +69,9 @@ def verdict_on(outcome: Outcome) -> Verdict:
 class Committing(Part):
     """Which transactions a completed checkpoint commits, and what an answer means."""
 
-    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
+    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId | None) -> list[Sealed]:
         """All that were sealed for this checkpoint or an older one: a notification may have been lost (I03)."""
-        return [transaction for transaction in sealed if transaction.checkpoint <= checkpoint]
+        return [transaction for transaction in sealed if not is_newer(transaction.checkpoint, checkpoint)]
 
     def verdict(self, outcome: Outcome) -> Verdict:
         """What the answer to a commit means."""
@@ -84,14 +84,14 @@ class Committing(Part):
 class GlobalCommitting(Part):
     """When a global committer publishes (ABS-11)."""
 
-    def up_to(self, settled: Sequence[CheckpointId], notified: CheckpointId) -> CheckpointId:
+    def up_to(self, settled: Sequence[CheckpointId | None], notified: CheckpointId | None) -> CheckpointId | None:
         """Up to the checkpoint for which every committer has sent, in its channel, that it has sent all its
         committables.
 
         `notified` is the newest checkpoint that the coordinator reported as complete; it proves nothing
         of what the committers have sent.
         """
-        return min(settled)
+        return oldest(settled)
 
 
 class SinkRecovery(Part):
@@ -104,13 +104,13 @@ class SinkRecovery(Part):
     def to_commit(self, restored: Sequence[Sealed], checkpoint: CheckpointId | None) -> list[Sealed]:
         """Which transactions of the restored snapshot are committed: all that were sealed for its checkpoint or an
         older one, since it is complete (None: the job begins without a snapshot)."""
-        return [one for one in restored if checkpoint is not None and one.checkpoint <= checkpoint]
+        return [one for one in restored if not is_newer(one.checkpoint, checkpoint)]
 
     def verdict(self, outcome: Outcome) -> Verdict:
         """What the answer to a commit of a restored transaction means: the same as after a notification."""
         return verdict_on(outcome)
 
-    def to_abort(self, restored: Sequence[Sealed], unfinished: Sequence[tuple[str, CheckpointId | None]]) -> list[str]:
+    def to_abort(self, restored: Sequence[Sealed], unfinished: Sequence[Unfinished]) -> list[str]:
         """Everything else that the writer left unfinished."""
         kept = [transaction.name for transaction in restored]
         return [name for name, _ in unfinished if name not in kept]

@@ -33,7 +33,7 @@ from ..vocabulary.stages import (
     Settling,
 )
 from ..vocabulary.timeouts import RetryFence
-from ..vocabulary.transactions import AbortTransaction, Done, Fence
+from ..vocabulary.transactions import AbortTransaction, Done, Fence, NoCheckpoint
 from .cancellation import Cancellation
 from .completed_checkpoint_store import CompletedCheckpointStore
 from .job_ending import JobEnding
@@ -79,10 +79,10 @@ def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing,
     return stage, [*aborts, *requests(stage)]
 
 
-def covers(covered: Covered, checkpoint: CheckpointId) -> bool:
+def covers(covered: Covered, checkpoint: CheckpointId | NoCheckpoint) -> bool:
     """Whether a transaction that is sealed for this checkpoint stays: it was promised, or may have been."""
     if isinstance(covered, CoveredUpTo):
-        return checkpoint <= covered.checkpoint
+        return isinstance(checkpoint, NoCheckpoint) or checkpoint <= covered.checkpoint
     return not isinstance(covered, NothingCovered)
 
 

@@ -45,8 +45,9 @@ Channels = tuple[int, ...]
 class Flowing(msgspec.Struct, frozen=True):
     """No checkpoint is being aligned."""
 
-    last: CheckpointId
-    """the newest that was begun or cancelled here: late signals of it, and of those before it, change nothing"""
+    last: CheckpointId | None
+    """the newest that was begun or cancelled here, if any was: late signals of it, and of those before it, change
+    nothing"""
     aborted: tuple[CheckpointId, ...] = ()
     """by the coordinator, before their barriers came; their cancel barriers are still to be sent"""
 
@@ -62,7 +63,7 @@ class Aligning(msgspec.Struct, frozen=True):
 class Counting(msgspec.Struct, frozen=True):
     """At-least-once: which channels delivered each pending barrier, oldest first."""
 
-    last: CheckpointId
+    last: CheckpointId | None
     pending: tuple[tuple[CheckpointId, Channels], ...] = ()
     aborted: tuple[CheckpointId, ...] = ()
     cancelled: tuple[CheckpointId, ...] = ()
@@ -180,7 +181,7 @@ class Alignment:
         self._awaited = awaited
         self._on_transition = on_transition
 
-    def initial(self, blocking: bool, last: CheckpointId) -> State:
+    def initial(self, blocking: bool, last: CheckpointId | None) -> State:
         return Flowing(last) if blocking else Counting(last)
 
     def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:

@@ -67,7 +67,7 @@ from .barrier_alignment import (
     TriggerCame,
     UnblockChannels,
 )
-from .task import NO_CHECKPOINT, HasFinished, InFlightData, SnapshotFormats, StateReader, Task
+from .task import HasFinished, InFlightData, SnapshotFormats, StateReader, Task
 
 Handler = Callable[..., list[Effect]]
 
@@ -287,7 +287,7 @@ class InputTask(Task):
         self._triggered: tuple[CheckpointId, ...] = ()
         """checkpoints that the coordinator triggered here, before the task had seen the ends of all senders"""
         self._aligner = aligner
-        self.alignment = aligner.initial(config.blocking, NO_CHECKPOINT)
+        self.alignment = aligner.initial(config.blocking, last=None)
         self._event_time = event_time
         self.times = event_time.times
 

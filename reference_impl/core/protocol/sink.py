@@ -36,10 +36,10 @@ from ..vocabulary.transactions import (
     Outcome,
     PreCommit,
     Row,
+    Unfinished,
     Write,
 )
 from .input_task import Handler, InputTask
-from .task import NO_CHECKPOINT
 
 VerdictOf = Callable[[AnyRequest, Outcome], Verdict]
 """What an answer to a request means: a definite one settles it, after any other it is repeated."""
@@ -111,7 +111,7 @@ class CommitterBehind(Protocol):
         """Send sealed transactions on to it, before the barrier."""
         ...
 
-    def held(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
+    def held(self, unfinished: Sequence[Unfinished], task: InputTask) -> list[Sealed]:
         """Of a restored task's unfinished transactions, those that the committer has."""
         ...
 
@@ -154,9 +154,9 @@ class TransactionalSink:
         self.current: OpenTransaction | None = None
         self._gathered: list[Row] = []
         self._names = names
-        self._last_barrier = NO_CHECKPOINT
-        """the checkpoint of the last barrier.  With *commit-at-finish* a transaction that is sealed at the end of the
-        input counts for this checkpoint (FIN-9)"""
+        self._last_barrier: CheckpointId | None = None
+        """the checkpoint of the last barrier, if any came.  With *commit-at-finish* a transaction that is sealed at the
+        end of the input counts for this checkpoint (FIN-9)"""
         self._phase: Phase = AwaitingFences()
         self._committer = committer
         self._passes_on = passes_on
@@ -194,7 +194,7 @@ class TransactionalSink:
             self._requests.transact(BeginTransaction(writer=spec.task, attempt=spec.attempt, name=self.current.name))
         ]
 
-    def _seal(self, checkpoint: CheckpointId) -> list[Effect]:
+    def _seal(self, checkpoint: CheckpointId | None) -> list[Effect]:
         """Seal the open transaction for a checkpoint; an empty one stays open."""
         effects = self._seal_current(checkpoint)
         if self._committer is None:
@@ -202,7 +202,7 @@ class TransactionalSink:
         sealed, self.sealed = self.sealed, []
         return [*effects, *self._committer.send(sealed, self.task)]
 
-    def _seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
+    def _seal_current(self, checkpoint: CheckpointId | None) -> list[Effect]:
         self._last_barrier = checkpoint
         if self.current is None or not self.task.parts.pre_committing.seals(self.current.rows):
             return []

@@ -24,7 +24,7 @@ from ..vocabulary.causes import InputDiscarded
 from ..vocabulary.effects import Effect, Fail, LoadPositions, Mail, Rest, SavePosition, Trim
 from ..vocabulary.errors import ProtocolViolated, expect
 from ..vocabulary.events import Event, Letter, Mailed, Poll, PositionsLoaded, TimerFired
-from ..vocabulary.ids import CheckpointId
+from ..vocabulary.ids import CheckpointId, is_newer
 from ..vocabulary.messages import (
     Abort,
     Assign,
@@ -39,7 +39,6 @@ from ..vocabulary.state import TaskState, without_keyed_state
 from ..vocabulary.timeouts import IdleTimeout, RetryAsk
 from .task import (
     AWAITING_FINAL_CHECKPOINT,
-    NO_CHECKPOINT,
     PROCESSING,
     InFlightData,
     Restoring,
@@ -133,7 +132,7 @@ class SourceTask(Task):
         self._logs = tuple(logs)
         self.positions = {log.split: 0 for log in logs}
         self._next_log = 0
-        self._last_triggered = NO_CHECKPOINT
+        self._last_triggered: CheckpointId | None = None
         self._aborted: tuple[CheckpointId, ...] = ()
         self.suspended = False
         self._event_time = event_time
@@ -283,7 +282,7 @@ class SourceTask(Task):
         """Take the checkpoint here.  A trigger that comes before the start, or is not newer than the last one, changes
         nothing; one of an aborted checkpoint is answered with a cancel barrier."""
         checkpoint = message.checkpoint
-        if not self.has_started or checkpoint <= self._last_triggered:
+        if not self.has_started or not is_newer(checkpoint, self._last_triggered):
             return []
         if checkpoint in self._aborted:
             self._last_triggered = checkpoint
@@ -337,6 +336,6 @@ class SourceTask(Task):
         """Remember an abort that comes before its trigger.  The trigger then sends a cancel barrier, and takes no
         snapshot."""
         self.formats.aborted(message.checkpoint)
-        if message.checkpoint > self._last_triggered and message.checkpoint not in self._aborted:
+        if is_newer(message.checkpoint, self._last_triggered) and message.checkpoint not in self._aborted:
             self._aborted = (*self._aborted, message.checkpoint)
         return []

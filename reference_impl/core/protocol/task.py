@@ -43,7 +43,7 @@ from ..vocabulary.events import (
     TimerFired,
 )
 from ..vocabulary.formats import Filed, Format
-from ..vocabulary.ids import CheckpointId, Handle
+from ..vocabulary.ids import CheckpointId, Handle, following
 from ..vocabulary.messages import (
     Abort,
     Ack,
@@ -64,10 +64,6 @@ from ..vocabulary.messages import (
 from ..vocabulary.state import Sealed, Snapshot, TaskState, without_keyed_state
 from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout, RetryEndReport
 from ..vocabulary.views import View
-
-NO_CHECKPOINT = CheckpointId(0)
-"""It is less than the id of each checkpoint: the newest checkpoint that a task has seen, before it has seen one."""
-
 
 # -- the life of a task --------------------------------------------------------------
 
@@ -344,8 +340,7 @@ class Task(ABC):
         if message.aborted_up_to is None:
             return []
         self.skip_checkpoints(message.aborted_up_to)
-        last = message.checkpoint if message.checkpoint is not None else NO_CHECKPOINT
-        numbers = range(last + 1, message.aborted_up_to + 1)
+        numbers = range(following(message.checkpoint), message.aborted_up_to + 1)
         return [effect for number in numbers for effect in self.broadcast(CancelBarrier(CheckpointId(number)))]
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NewType
 
 import msgspec
@@ -32,6 +33,34 @@ class Ends(msgspec.Struct, frozen=True):
     def name(self) -> ChannelId:
         """The channel's name."""
         return ChannelId(f"{self.sender}>{self.receiver}")
+
+
+# -- the order of checkpoints ----------------------------------------------------------
+#
+# A moment at which there was no checkpoint yet is None, and is older than each checkpoint.
+
+
+def is_newer(checkpoint: CheckpointId | None, than: CheckpointId | None) -> bool:
+    return checkpoint is not None and (than is None or checkpoint > than)
+
+
+def oldest(checkpoints: Iterable[CheckpointId | None]) -> CheckpointId | None:
+    known = list(checkpoints)
+    return min((one for one in known if one is not None), default=None) if None not in known else None
+
+
+def newest(checkpoints: Iterable[CheckpointId | None]) -> CheckpointId | None:
+    return max((one for one in checkpoints if one is not None), default=None)
+
+
+def preceding(checkpoint: CheckpointId) -> CheckpointId | None:
+    """The id before this one; None if it is the first."""
+    return CheckpointId(checkpoint - 1) if checkpoint > 1 else None
+
+
+def following(checkpoint: CheckpointId | None) -> CheckpointId:
+    """The id after this one."""
+    return CheckpointId(checkpoint + 1 if checkpoint is not None else 1)
 
 
 def task_id(operator: str, subtask: int) -> TaskId:

@@ -39,15 +39,16 @@ class Ref(msgspec.Struct, frozen=True, array_like=True, gc=False):
     end: int
 
 
-Kept = tuple[str, CheckpointId]
-"""A sealed transaction as a snapshot holds it: its name, and the checkpoint that it was sealed for."""
+Kept = tuple[str, int]
+"""A sealed transaction as a snapshot holds it: its name, and the checkpoint that it was sealed for; 0 if for none."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
     """A transaction that was pre-committed for a checkpoint and waits for its commit."""
 
     name: str
-    checkpoint: CheckpointId
+    checkpoint: CheckpointId | None
+    """None if its writer had not seen a barrier: with *commit-at-finish* (FIN-9)"""
     writer: TaskId
     """the task that began it"""
     pooled_id: str | None = None
@@ -56,12 +57,15 @@ class Sealed(msgspec.Struct, frozen=True):
 
 def as_kept(sealed: Sequence[Sealed]) -> list[Kept]:
     """Transactions as a snapshot holds them."""
-    return [(one.name, one.checkpoint) for one in sealed]
+    return [(one.name, 0 if one.checkpoint is None else one.checkpoint) for one in sealed]
 
 
 def read_back(transactions: Sequence[Kept]) -> list[Sealed]:
     """The transactions that a snapshot holds; their names say the rest."""
-    return [Sealed(name, checkpoint, writer_in(name), pooled_id_in(name)) for name, checkpoint in transactions]
+    return [
+        Sealed(name, CheckpointId(number) if number else None, writer_in(name), pooled_id_in(name))
+        for name, number in transactions
+    ]
 
 
 class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

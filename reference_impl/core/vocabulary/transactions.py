@@ -46,7 +46,8 @@ class PreCommit(Request, kw_only=True, tag="pre-commit"):
     """Seal it: nothing can be added, and it survives until committed or aborted."""
 
     name: str
-    checkpoint: CheckpointId
+    checkpoint: CheckpointId | None
+    """see `state.Sealed`"""
 
 
 class Commit(Request, kw_only=True, tag="commit"):
@@ -118,6 +119,21 @@ def writer_in(name: str) -> TaskId:
     return TaskId(writer)
 
 
+class NoCheckpoint(Enum):
+    """In the place of the checkpoint that a transaction was sealed for."""
+
+    SEALED_FOR_NONE = "sealed for no checkpoint"
+
+
+Unfinished = tuple[str, CheckpointId | NoCheckpoint | None]
+"""A transaction's name, and what it was sealed for; None: it is open."""
+
+
+def sealed_for(checkpoint: CheckpointId | None) -> CheckpointId | NoCheckpoint:
+    """What a `PreCommit` with this checkpoint sealed a transaction for."""
+    return checkpoint if checkpoint is not None else NoCheckpoint.SEALED_FOR_NONE
+
+
 CommitRequest = Commit | Finalise | Publish
 """Requests that follow a completed checkpoint; they are repeated until the answer is definite."""
 
@@ -135,10 +151,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Done(Outcome, kw_only=True):
-    """It was done; `unfinished` answers a `Fence`: (name, the checkpoint it was sealed
-    for, or None), in the order in which they were begun."""
+    """It was done; `unfinished` answers a `Fence`, in the order in which they were begun."""
 
-    unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
+    unfinished: tuple[Unfinished, ...] = ()
 
 
 class Denied(Outcome, kw_only=True):

@@ -13,6 +13,8 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from ...core.vocabulary.ids import CheckpointId
+
 TIMEOUT_S = 2.0
 """How long one statement may take; also the least that libpq allows for connecting."""
 LONGEST_GID = 199
@@ -31,20 +33,22 @@ class Gid(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     writer: str
-    checkpoint: int
+    checkpoint: CheckpointId | None
+    """0 in the text if it was prepared for none"""
     name: str
 
     def text(self) -> str:
         """Raises ValueError when it is longer than the server takes."""
-        text = f"{self.run}|{self.writer}|{self.checkpoint}|{self.name}"
+        text = f"{self.run}|{self.writer}|{self.checkpoint or 0}|{self.name}"
         if len(text.encode()) > LONGEST_GID:
             raise ValueError(f"the transaction's name is too long for PostgreSQL ({LONGEST_GID} bytes): {text}")
         return text
 
     @staticmethod
     def of(text: str) -> Gid:
-        run, writer, checkpoint, name = text.split("|", 3)
-        return Gid(run=run, writer=writer, checkpoint=int(checkpoint), name=name)
+        run, writer, number, name = text.split("|", 3)
+        checkpoint = CheckpointId(int(number)) if int(number) else None
+        return Gid(run=run, writer=writer, checkpoint=checkpoint, name=name)
 
 
 class Session(psycopg.Connection[tuple[Any, ...]]):

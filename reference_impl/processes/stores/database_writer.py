@@ -31,6 +31,7 @@ from ...core.vocabulary.transactions import (
     Upsert,
     Write,
     id_of,
+    sealed_for,
 )
 from .database_sessions import Gid, Session, connect, end_sessions, one_line, prepared, writers_label
 
@@ -319,7 +320,7 @@ class WriterSession:
         query = "SELECT name, max(serial) FROM begun WHERE writer = %s GROUP BY name"
         begun = dict(session.execute(query, (self.writer,)).fetchall())
         unfinished = [
-            *((gid.name, CheckpointId(gid.checkpoint)) for gid in sealed),
+            *((gid.name, sealed_for(gid.checkpoint)) for gid in sealed),
             *((name, None) for name in self.open),
         ]
         return Done(unfinished=tuple(sorted(unfinished, key=lambda one: begun.get(one[0], 0))))

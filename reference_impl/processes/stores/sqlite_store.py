@@ -45,6 +45,7 @@ from ...core.vocabulary.transactions import (
     Upsert,
     Write,
     id_of,
+    sealed_for,
 )
 from .sqlite_reader import SqliteReader, connect, create, file_of
 
@@ -226,10 +227,13 @@ class WriterSession:
             " ON CONFLICT (writer) DO UPDATE SET attempt = excluded.attempt",
             (self.writer, self.attempt),
         )
-        unfinished = store.execute(
-            "SELECT name, checkpoint FROM transactions WHERE writer = ? AND status IN ('open', 'sealed')"
+        found = store.execute(
+            "SELECT name, status, checkpoint FROM transactions WHERE writer = ? AND status IN ('open', 'sealed')"
             " ORDER BY serial",
             (self.writer,),
+        )
+        unfinished = (
+            (name, None if status == "open" else sealed_for(checkpoint)) for name, status, checkpoint in found
         )
         return Done(unfinished=tuple(unfinished))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from ...core.protocol.task import Task
-from ...core.vocabulary.ids import CheckpointId
+from ...core.vocabulary.ids import CheckpointId, following
 from ...driver.runner import TaskRunner
 
 
 def oldest_unsettled(machine: Task) -> CheckpointId | None:
-    """The oldest checkpoint with a sealed transaction that the task has neither committed nor aborted."""
-    return min((transaction.checkpoint for transaction in machine.sealed), default=None)
+    """The oldest checkpoint with a sealed transaction that the task has neither committed nor aborted: the first, if it
+    was sealed before any."""
+    sealed_for = (transaction.checkpoint for transaction in machine.sealed)
+    return min((one if one is not None else following(None) for one in sealed_for), default=None)
 
 
 def is_handed(runner: TaskRunner) -> bool:

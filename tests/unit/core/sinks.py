@@ -43,8 +43,9 @@ def write(name: str, *values: int) -> Write:
     return Write(**BY, name=name, rows=tuple((1, value, 0, 0) for value in values))
 
 
-def pre_commit(name: str, checkpoint: int) -> PreCommit:
-    return PreCommit(**BY, name=name, checkpoint=CheckpointId(checkpoint))
+def pre_commit(name: str, checkpoint: int | None) -> PreCommit:
+    sealed_for = CheckpointId(checkpoint) if checkpoint is not None else None
+    return PreCommit(**BY, name=name, checkpoint=sealed_for)
 
 
 def commit(name: str) -> Commit:

@@ -28,6 +28,7 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     PreCommit,
     Row,
     Standing,
+    Unfinished,
     Write,
 )
 from cutproof.reference_impl.processes.launching import offspring
@@ -184,7 +185,11 @@ class Processes:
             return found
         accounts = self.simulated.accounts.values()
         shown = {Standing.OPEN: "open", Standing.SEALED: "prepared", Standing.FINAL: "prepared"}
-        return [(one.name, shown[one.standing], one.sealed_for) for one in accounts if one.standing in shown]
+        return [
+            (one.name, shown[one.standing], one.sealed_by.checkpoint if one.sealed_by is not None else None)
+            for one in accounts
+            if one.standing in shown
+        ]
 
     def expire(self, name: str) -> bool:
         """The store gives a transaction up by itself."""
@@ -220,7 +225,7 @@ class Asker:
         self.written(name, *rows, **who)
         done(self(PreCommit, name, checkpoint=checkpoint, **who))
 
-    def fenced(self, attempt: int, writer: str = "sink-0") -> tuple[tuple[str, int | None], ...]:
+    def fenced(self, attempt: int, writer: str = "sink-0") -> tuple[Unfinished, ...]:
         """The answer to a fence: what is unfinished."""
         return done(self(Fence, attempt=attempt, writer=writer)).unfinished
 

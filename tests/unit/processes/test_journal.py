@@ -42,6 +42,7 @@ from cutproof.reference_impl.wire import LIMIT, Reader, WireError
 from unit.snapshots import snapshot
 
 TASK, ATTEMPT, CHECKPOINT, HANDLE = TaskId("a-0"), AttemptId(2), CheckpointId(3), Handle("job-1/chk-3/a-0")
+UNFINISHED = (("x", CHECKPOINT), ("y", None), ("z", t.NoCheckpoint.SEALED_FOR_NONE))
 BY: dict[str, Any] = {"writer": TaskId("sink-0"), "attempt": ATTEMPT}
 REQUESTS: tuple[t.AnyRequest, ...] = (
     t.Fence(**BY),
@@ -325,7 +326,7 @@ def test_a_log_knows_how_much_is_in_it(journal: Journal) -> None:
 @pytest.mark.parametrize(
     ("outcome", "answered_"),
     [
-        (t.Done(unfinished=(("x", CHECKPOINT), ("y", None))), (o.Answer.DONE, "", (("x", 3), ("y", None)))),
+        (t.Done(unfinished=UNFINISHED), (o.Answer.DONE, "", UNFINISHED)),
         (t.Denied(reason="fenced"), (o.Answer.DENIED, "fenced", ())),
         (t.NoAnswer(reason="gone"), (o.Answer.NONE, "gone", ())),
     ],

@@ -19,6 +19,7 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     Fence,
     Finalise,
     Flush,
+    NoCheckpoint,
     PreCommit,
     Publish,
     Upsert,
@@ -57,6 +58,15 @@ def test_rows_show_when_their_transaction_commits_and_not_before(world: Processe
     done(sink(PreCommit, "job-1/sink-0/1-1", checkpoint=7))
     assert (world.rows(), world.unfinished()) == ([], [("job-1/sink-0/1-1", "prepared", 7)])
     done(sink(Commit, "job-1/sink-0/1-1"))
+    assert (Counter(world.rows()), world.unfinished()) == (Counter(ROWS), [])
+
+
+def test_what_is_sealed_for_no_checkpoint_is_listed_and_committed_like_the_rest(world: Processes, sink: Asker) -> None:
+    sink.written("a")
+    done(sink(PreCommit, "a", checkpoint=None))
+    assert world.unfinished() == [("a", "prepared", None)]
+    assert sink.fenced(1) == (("a", NoCheckpoint.SEALED_FOR_NONE),)
+    done(sink(Commit, "a"))
     assert (Counter(world.rows()), world.unfinished()) == (Counter(ROWS), [])
 
 
@@ -324,7 +334,7 @@ def test_after_a_fence_nothing_changes_by_a_zombies_hand(world: Processes) -> No
     """Each attempt seals and commits as fast as it can until it is denied; the next one fences it amid that."""
 
     def work(asker: Asker, attempt: int, sealed: list[str], at_work: threading.Event) -> None:
-        for number in itertools.count():
+        for number in itertools.count(1):
             name = f"{attempt}-{number}"
             for request, more in ((BeginTransaction, {}), (Write, {"rows": ROWS}), (PreCommit, {"checkpoint": number})):
                 if not isinstance(asker(request, name, attempt=attempt, **more), Done):

@@ -16,11 +16,13 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     Done,
     Fence,
     Flush,
+    NoCheckpoint,
     Outcome,
     PreCommit,
     Request,
     Row,
     Standing,
+    Unfinished,
     Upsert,
     Write,
 )
@@ -47,7 +49,7 @@ class Store:
         self.written(name, *rows)
         assert isinstance(self(PreCommit, name, checkpoint=checkpoint), Done)
 
-    def unfinished(self, attempt: int = 1) -> tuple[tuple[str, int | None], ...]:
+    def unfinished(self, attempt: int = 1) -> tuple[Unfinished, ...]:
         answer = self(Fence, attempt=attempt)
         assert isinstance(answer, Done)
         return answer.unfinished
@@ -172,6 +174,17 @@ def test_what_is_committed_elsewhere_is_not_seen_by_the_reader_of_the_output() -
     assert isinstance(passed_on(Commit, "t"), Done)
     assert passed_on.store.accounts["t"].standing is Standing.COMMITTED
     assert passed_on.store.rows() == []
+
+
+def test_a_copy_has_what_was_sealed_up_to_its_checkpoint_or_before_any_and_not_what_is_open() -> None:
+    before = Store()
+    for name, checkpoint in (("none", None), ("one", 1), ("two", 2)):
+        before(BeginTransaction, name)
+        before(Write, name, rows=ROWS)
+        before(PreCommit, name, checkpoint=checkpoint)
+    before(BeginTransaction, "open")
+    assert before.unfinished() == (("none", NoCheckpoint.SEALED_FOR_NONE), ("one", 1), ("two", 2), ("open", None))
+    assert list(before.store.up_to(CheckpointId(1), []).accounts) == ["none", "one"]
 
 
 def test_a_job_that_begins_with_a_copy_may_have_more_writers_whose_rows_pass() -> None:

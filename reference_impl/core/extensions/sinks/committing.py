@@ -29,20 +29,35 @@ from collections.abc import Callable, Mapping, Sequence
 from ...decisions.commits import Verdict
 from ...job.task_spec import TaskSpec
 from ...protocol.input_task import Handler, InputTask
-from ...protocol.task import NO_CHECKPOINT
 from ...vocabulary.effects import Effect
 from ...vocabulary.errors import ProtocolViolated
 from ...vocabulary.events import Answered
-from ...vocabulary.ids import CheckpointId
+from ...vocabulary.ids import CheckpointId, is_newer, newest, oldest, preceding
 from ...vocabulary.messages import Committable, EndOfPartition, Record, Settled
 from ...vocabulary.state import Sealed, TaskState, as_kept, read_back
 from ...vocabulary.timeouts import RetryRequest
-from ...vocabulary.transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
+from ...vocabulary.transactions import (
+    AnyRequest,
+    Commit,
+    CommitRequest,
+    Finalise,
+    Outcome,
+    Publish,
+    Unfinished,
+    names_of,
+)
 from .store_requests import Requests
 
 
+def _checkpoint_of(sealed: Sealed) -> CheckpointId:
+    """Committers are refused with *commit-at-finish*, so what they take was sealed at a barrier."""
+    if sealed.checkpoint is None:
+        raise ProtocolViolated(f"a committer got {sealed.name}, which was sealed for no checkpoint")
+    return sealed.checkpoint
+
+
 def _handle(sealed: Sealed) -> Committable:
-    return Committable(sealed.name, sealed.checkpoint, sealed.writer)
+    return Committable(sealed.name, _checkpoint_of(sealed), sealed.writer)
 
 
 class DownstreamCommitter:
@@ -51,7 +66,7 @@ class DownstreamCommitter:
     def send(self, sealed: Sequence[Sealed], task: InputTask) -> list[Effect]:
         return [effect for one in sealed for effect in task.broadcast(_handle(one))]
 
-    def held(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
+    def held(self, unfinished: Sequence[Unfinished], task: InputTask) -> list[Sealed]:
         """The committer has what was sealed up to the restored checkpoint."""
         restored = task.starts_from
         if restored is None:
@@ -59,7 +74,7 @@ class DownstreamCommitter:
         return [
             Sealed(name, checkpoint, task.spec.task)
             for name, checkpoint in unfinished
-            if checkpoint is not None and checkpoint <= restored
+            if isinstance(checkpoint, int) and checkpoint <= restored
         ]
 
 
@@ -68,8 +83,8 @@ class Committables:
 
     def __init__(self) -> None:
         self.sealed: list[Sealed] = []
-        self.notified = NO_CHECKPOINT
-        """the newest checkpoint that is known to be complete"""
+        self.notified: CheckpointId | None = None
+        """the newest checkpoint that is known to be complete, if any is"""
         self.requests = Requests()
         self._recovering = False
         """requests of the restored checkpoint have no definite answer yet"""
@@ -82,15 +97,14 @@ class Committables:
 
     def complete(self, checkpoint: CheckpointId | None) -> None:
         """A checkpoint is complete; None: none is."""
-        if checkpoint is not None:
-            self.notified = max(self.notified, checkpoint)
+        self.notified = newest([self.notified, checkpoint])
 
     def restored(self, checkpoint: CheckpointId | None) -> None:
         """The task has restored this checkpoint, if any.  At-least-once lets a committable behind it overtake the
         barrier; it comes again under another name."""
         if checkpoint is not None:
             self.notified = checkpoint
-            self.sealed = [one for one in self.sealed if one.checkpoint <= checkpoint]
+            self.sealed = [one for one in self.sealed if not is_newer(one.checkpoint, checkpoint)]
 
     def ask(self, requests: Sequence[CommitRequest]) -> list[Effect]:
         return [self.requests.ask(one) for one in requests]
@@ -130,7 +144,7 @@ class Committer:
     def __init__(self, spec: TaskSpec) -> None:
         self._held = Committables()
         self._has_global = bool(spec.outputs)
-        self._announced = NO_CHECKPOINT
+        self._announced: CheckpointId | None = None
 
     @property
     def sealed(self) -> Sequence[Sealed]:
@@ -177,9 +191,9 @@ class Committer:
 
     def _announce(self) -> list[Effect]:
         """Send up to which checkpoint nothing is left here, if that has advanced."""
-        held = [CheckpointId(one.checkpoint - 1) for one in self._held.sealed]
-        level = min([self._held.notified, *held])
-        if not self._has_global or level <= self._announced:
+        held = [preceding(_checkpoint_of(one)) for one in self._held.sealed]
+        level = oldest([self._held.notified, *held])
+        if not self._has_global or level is None or not is_newer(level, self._announced):
             return []
         self._announced = level
         return self.task.broadcast(Settled(level))
@@ -220,7 +234,7 @@ class Committer:
     def _finish_if_settled(self) -> list[Effect]:
         """Finish if nothing is left to commit or to send on."""
         held = self._held
-        due = any(one.checkpoint <= held.notified for one in held.sealed)
+        due = any(not is_newer(one.checkpoint, held.notified) for one in held.sealed)
         return self.task.finish() if self.task.awaits_commits and not due and not held.requests.asked else []
 
 
@@ -231,19 +245,19 @@ class GlobalCommitter:
 
     def __init__(self, spec: TaskSpec) -> None:
         self._held = Committables()
-        self._settled = dict.fromkeys(spec.input_channels, NO_CHECKPOINT)
-        """by channel that has not ended: the checkpoint up to which all committables have come"""
+        self._settled: dict[int, CheckpointId | None] = dict.fromkeys(spec.input_channels)
+        """by channel that has not ended: the checkpoint up to which all committables have come, if any"""
 
     @property
     def sealed(self) -> Sequence[Sealed]:
         return self._held.sealed
 
     @property
-    def level(self) -> CheckpointId:
+    def level(self) -> CheckpointId | None:
         """The checkpoint up to which it may publish: that of the newest committable, once nothing more can come."""
         held = self._held
         if not self._settled:
-            return max([held.notified, *(one.checkpoint for one in held.sealed)])
+            return newest([held.notified, *(one.checkpoint for one in held.sealed)])
         return self.task.parts.global_committing.up_to(tuple(self._settled.values()), held.notified)
 
     def also_takes(self) -> Mapping[type, Handler]:
@@ -265,7 +279,7 @@ class GlobalCommitter:
         return []
 
     def on_settled(self, settled: Settled, channel: int) -> list[Effect]:
-        self._settled[channel] = max(self._settled[channel], settled.checkpoint)
+        self._settled[channel] = newest([self._settled[channel], settled.checkpoint])
         return self._go_on()
 
     def on_partition_ended(self, end: EndOfPartition, channel: int) -> list[Effect]:
@@ -284,7 +298,7 @@ class GlobalCommitter:
         if not due or self._held.requests.asked:
             return []
         names = tuple(one.name for one in due)
-        last, spec = max(one.checkpoint for one in due), self.task.spec
+        last, spec = max(_checkpoint_of(one) for one in due), self.task.spec
         return self._held.ask([Publish(writer=spec.task, attempt=spec.attempt, checkpoint=last, names=names)])
 
     def on_answered(self, event: Answered) -> list[Effect]:
@@ -326,6 +340,6 @@ class GlobalCommitter:
     def _finish_if_settled(self) -> list[Effect]:
         """If it was ordered to finish: finish once everything up to the last checkpoint has come and is visible."""
         level, held = self.level, self._held
-        due = any(one.checkpoint <= level for one in held.sealed)
-        is_settled = level >= held.notified and not due and not held.requests.asked
+        due = any(not is_newer(one.checkpoint, level) for one in held.sealed)
+        is_settled = not is_newer(held.notified, level) and not due and not held.requests.asked
         return self.task.finish() if self.task.awaits_commits and is_settled else []

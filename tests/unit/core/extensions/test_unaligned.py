@@ -40,7 +40,7 @@ from unit.core.neighbours import Told
 ONE, TWO = CheckpointId(1), CheckpointId(2)
 A, B, C = (row(number, 10 * number, origin=number) for number in (1, 2, 3))
 NATIVE = Format("native")
-FLOWING = Flowing(CheckpointId(0))
+FLOWING = Flowing(last=None)
 ALIGNING = Aligning(ONE, (0,))
 
 

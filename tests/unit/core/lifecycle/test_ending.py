@@ -20,7 +20,14 @@ from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, D
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.status_changes import AttemptRunning, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryFence, RetryTerminate
-from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
+from cutproof.reference_impl.core.vocabulary.transactions import (
+    AbortTransaction,
+    Denied,
+    Done,
+    Fence,
+    NoAnswer,
+    NoCheckpoint,
+)
 from unit.core.coordinator_rig import (
     OP,
     SINK,
@@ -188,7 +195,7 @@ def test_a_cancelled_job_leaves_no_transaction_that_no_checkpoint_covers() -> No
     assert addressed(Cancel, effects) == list(TASKS)
     assert of(SaveJob, effects)[0].record.closure == Closure(Status.CANCELLED, CancelledByUser())
     assert job.saved() == [Return(9), Transact(Asked.FENCE, Fence(writer=SINK, attempt=2))]
-    unfinished = (("old", 1), ("newer", 2), ("open", None))
+    unfinished = (("old", 1), ("newer", 2), ("open", None), ("before", NoCheckpoint.SEALED_FOR_NONE))
     drop = [Transact(Asked.ABORT, AbortTransaction(writer=SINK, attempt=2, name=name)) for name in ("newer", "open")]
     assert job.store_answers(Asked.FENCE, Done(unfinished=unfinished)) == [
         *drop,

@@ -38,7 +38,7 @@ class AlignmentModel(RuleBasedStateMachine):
     @initialize(inputs=st.integers(1, 4))
     def start(self, inputs: int) -> None:
         self.alignment = Alignment(AwaitedBarriers())
-        self.state = self.alignment.initial(self.blocking, CheckpointId(0))
+        self.state = self.alignment.initial(self.blocking, last=None)
         self.inputs = inputs
         self.latest = [0] * inputs
         self.ended: set[int] = set()

@@ -12,6 +12,7 @@ from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
 from cutproof.reference_impl.core.vocabulary.messages import Complete, EndOfPartition, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.state import as_kept, read_back
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryRequest
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Commit, PreCommit, Write
 from unit.core.coordinator_rig import (
@@ -122,7 +123,17 @@ def settling(how: str) -> InputTask:
 def test_commit_at_finish_commits_the_last_data_when_its_input_ends() -> None:
     sink = settling("commit-at-finish")
     give(sink, 7)
-    assert asked(take(sink, END)) == [write(FIRST, 7), pre_commit(FIRST, 0), commit(FIRST)]
+    assert asked(take(sink, END)) == [write(FIRST, 7), pre_commit(FIRST, None), commit(FIRST)]
+
+
+def test_what_commit_at_finish_sealed_before_any_barrier_is_kept_as_of_checkpoint_0_and_read_back_as_of_none() -> None:
+    sink = settling("commit-at-finish")
+    give(sink, 7)
+    take(sink, END)
+    state = sink.unkeyed_state()
+    assert state.transactions == [(FIRST, 0)], "as former engines wrote it"
+    assert [one.checkpoint for one in read_back(state.transactions)] == [None]
+    assert as_kept(read_back(state.transactions)) == state.transactions
 
 
 def test_commit_at_finish_seals_the_last_data_as_of_the_newest_checkpoint() -> None:
