@@ -140,8 +140,8 @@ class SharedId(CheckpointIds):
         self.unadvanced: CheckpointId | None = None
         """the id that was given, and that the counter has not left behind"""
 
-    def next(self, last: CheckpointId) -> CheckpointId:
-        if last == self.unadvanced:
+    def next(self, last: CheckpointId | None) -> CheckpointId:
+        if last is not None and last == self.unadvanced:
             self.reached = True
             return last
         self.unadvanced = super().next(last)
@@ -169,14 +169,14 @@ class KeepsCounting(Triggering):
     """E11: the coordinator counts pending checkpoints itself, and goes on counting those of a failed attempt."""
 
     def __init__(self) -> None:
-        self._attempt = AttemptId(0)
+        self._attempt: AttemptId | None = None
         self._of_this_attempt = 0
         self._of_failed_ones = 0
 
     def allowed(self, now: Situation) -> bool:
-        if now.attempt < self._attempt:  # another job has begun
+        if self._attempt is not None and now.attempt < self._attempt:  # another job has begun
             self._of_failed_ones = 0
-        elif now.attempt > self._attempt:
+        elif now.attempt != self._attempt:
             self._of_failed_ones += self._of_this_attempt
         self._attempt, self._of_this_attempt = now.attempt, now.under_way
         counted = now.under_way + self._of_failed_ones
@@ -237,10 +237,10 @@ class StartsAgain(CheckpointIds):
         self.has_failed = False
         """the attempt that gave the last id"""
 
-    def next(self, last: CheckpointId) -> CheckpointId:
+    def next(self, last: CheckpointId | None) -> CheckpointId:
         begins, self.has_failed = self.has_failed, False
-        self.reached = self.reached or (begins and last > 0)
-        return super().next(CheckpointId(0) if begins else last)
+        self.reached = self.reached or (begins and last is not None)
+        return super().next(None if begins else last)
 
 
 class SeesAttemptsFail(Failover):

@@ -346,7 +346,7 @@ class CoordinatorProcessWorld(ProcessWorld):
             machine.has_begun,
             machine.is_ending,
             machine.has_checkpoint_under_way or self.records.is_deleting,
-            int(newest.checkpoint) if newest is not None else 0,
+            newest.checkpoint if newest is not None else None,
             _numbers(machine.retained),
         )
         if facts != self._facts:

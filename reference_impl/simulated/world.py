@@ -426,7 +426,10 @@ class World:
     def is_superseded(self, runner: TaskRunner) -> bool:
         """A zombie: the coordinator has given its attempt up."""
         coordinator = self.coordinator
-        return self.job_over or coordinator is None or coordinator.machine.attempt_of(runner.name) > runner.attempt
+        if self.job_over or coordinator is None:
+            return True
+        newest = coordinator.machine.attempt_of(runner.name)
+        return newest is not None and newest > runner.attempt
 
     def lose(self, runner: TaskRunner, cause: AnyCause) -> None:
         """Notify the coordinator, if there is one, that an attempt of a task is lost."""

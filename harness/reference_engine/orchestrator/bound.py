@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....reference_impl.core.vocabulary.ids import CheckpointId
 from ....reference_impl.processes.loop import monotonic_us
 from ....reference_impl.processes.network.frames import Ask, Count
 from ...scenario.model import Scenario
@@ -55,9 +56,9 @@ class Bound:
         """The time until `is_reached` must be called again."""
         return max(0, min(self._began + MOST_US, self._checked + CHECK_US) - monotonic_us())
 
-    def is_reached(self, checkpoint: int) -> bool:
+    def is_reached(self, checkpoint: CheckpointId | None) -> bool:
         """Whether the run must end.  If not, each task is asked for its number of records, now and at the newest
-        complete checkpoint."""
+        complete checkpoint, if there is one."""
         now = monotonic_us()
         self._checked = now
         awaits = self._context.due > 0 and now < self._began + self._limit_us

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ....reference_impl.core.vocabulary.ids import CheckpointId
 from ....reference_impl.core.vocabulary.stages import StageName
 from ....reference_impl.processes.network.frames import JobFacts, TaskFacts
 
@@ -84,12 +85,12 @@ class Facts:
         if job.stage in ENDING and job.has_begun:
             return "finishing"
         if job.stage is not StageName.WORKING:
-            return "deploying" if job.attempt <= 1 and job.job == 1 else "recovering"
+            return "deploying" if job.attempt in (None, 1) and job.job == 1 else "recovering"
         if job.is_ending:
             return "finishing"
         if any(reported.aligning for reported in self._tasks.values()):
             return "aligning"
-        if job.newest and any(_awaits_commit(reported, job.newest) for reported in self._tasks.values()):
+        if job.newest is not None and any(_awaits_commit(one, job.newest) for one in self._tasks.values()):
             return "committing"
         return "checkpointing" if job.under_way else "running"
 
@@ -104,5 +105,5 @@ class Facts:
             self._entered(self._phase)
 
 
-def _awaits_commit(reported: TaskFacts, newest: int) -> bool:
+def _awaits_commit(reported: TaskFacts, newest: CheckpointId) -> bool:
     return reported.is_handed or (reported.unsettled is not None and reported.unsettled <= newest)

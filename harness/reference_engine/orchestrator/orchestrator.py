@@ -14,6 +14,7 @@ from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import Residue
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.causes import AnyCause, ProcessEnded, SnapshotTorn
+from ....reference_impl.core.vocabulary.ids import CheckpointId, newest
 from ....reference_impl.processes.loop import monotonic_us
 from ....reference_impl.processes.network import frames as f
 from ....reference_impl.processes.stores.readers import Unreachable
@@ -69,7 +70,8 @@ class Orchestrator:
         self._steering = Steering(context, scenario, self._environment, self._jobs, self.copies, past)
         self._rest = Rest(context, not all(source.bounded for source in scenario.workload.inputs))
         self._bound = Bound(context, scenario)
-        self._newest = 0
+        self._newest: CheckpointId | None = None
+        """the newest complete checkpoint, if there is one"""
         self._deaths = 0
         self._over_us = 0
         self._echoes = 0
@@ -247,7 +249,7 @@ class Orchestrator:
         self._rest.counted(frame)
 
     def _completed(self, member: Member, frame: f.Completed) -> None:
-        self._newest = max(self._newest, frame.checkpoint)
+        self._newest = newest([self._newest, frame.checkpoint])
         if not self._jobs.is_over:
             self._rest.completed(frame.checkpoint)
 

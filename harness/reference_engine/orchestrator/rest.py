@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....reference_impl.core.vocabulary.ids import TaskId
+from ....reference_impl.core.vocabulary.ids import CheckpointId, TaskId
 from ....reference_impl.processes.loop import monotonic_us
 from ....reference_impl.processes.network.frames import Ask, Count, Freeze
 from .context import Context
@@ -29,7 +29,7 @@ class Rest:
         context = self._context
         return context.due > 0 or context.healing > 0 or monotonic_us() < context.busy_us + self._echo_us
 
-    def completed(self, checkpoint: int) -> None:
+    def completed(self, checkpoint: CheckpointId) -> None:
         """A checkpoint is complete: ask the tasks for their progress since then."""
         if not self._endless or self._is_busy or self._frozen:
             return

@@ -21,7 +21,7 @@ from ..vocabulary.causes import (
 )
 from ..vocabulary.effects import CopyFiles, Discard, Effect, StoreCopy, Sweep
 from ..vocabulary.events import Claims, CompletedCheckpoint, FilesCopied, files_of
-from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, following
 from ..vocabulary.messages import Ack
 from ..vocabulary.stages import Stage, Working
 from .part import Part
@@ -31,9 +31,9 @@ from .snapshots.compatibility import refusal
 class CheckpointIds(Part):
     """How ids are given out; two checkpoints never share one, be they of one attempt or of several."""
 
-    def next(self, last: CheckpointId) -> CheckpointId:
+    def next(self, last: CheckpointId | None) -> CheckpointId:
         """The id of a new checkpoint: one more than the last that the job gave."""
-        return CheckpointId(last + 1)
+        return following(last)
 
 
 class Situation(msgspec.Struct, frozen=True):

@@ -36,8 +36,8 @@ class Cancellation:
         self._commands = commands
 
     def cancel_all(self) -> list[Effect]:
-        """Order all tasks to stop, and nothing else."""
-        return self._cancel(self._tasks)
+        """Order all tasks to stop, if any were ordered to start, and nothing else."""
+        return self._cancel(self._tasks) if self._attempts.has_begun else []
 
     def _cancel(self, tasks: Sequence[TaskId]) -> list[Effect]:
         order = Cancel(job=self._job, attempt=self._attempts.newest)

@@ -123,7 +123,8 @@ class CheckpointsCleaner:
         attempt lives.
         """
         logs, channels_of = self._parts.naming.logs, self._attempts.channels_of
-        return self._clear_logs_but(logs(self._job, task, channels_of(task)) for task in self._tasks)
+        living = ((task, attempt) for task in self._tasks if (attempt := channels_of(task)) is not None)
+        return self._clear_logs_but(logs(self._job, task, attempt) for task, attempt in living)
 
     def _clear_logs_but(self, living: Iterable[str]) -> list[Effect]:
         kept = [log for record in self._completed.all_and_being_stored for log in record.logs]

@@ -55,7 +55,7 @@ from ..vocabulary.events import (
     TimerFired,
 )
 from ..vocabulary.formats import CANONICAL
-from ..vocabulary.ids import AttemptId, CheckpointId
+from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..vocabulary.messages import (
     Ack,
     Ask,
@@ -139,8 +139,7 @@ class Coordinator:
         self.tasks = tuple(task for task, _, _ in graph.tasks())
         self._config = config
         self._parts = parts
-        self.attempts = Attempts(AttemptId(first_attempt - 1), channels_stay=config.failover == "local")
-        self.attempt_of = self.attempts.number_of
+        self.attempts = Attempts(first_attempt, channels_stay=config.failover == "local")
         self.under_way = UnderWay()
         self.completed = CompletedCheckpointStore(graph, config, parts, job, self.under_way, named=named, claims=claims)
         files = SharedFiles(
@@ -293,8 +292,13 @@ class Coordinator:
         return self._life.stage
 
     @property
-    def newest_attempt(self) -> AttemptId:
-        return self.attempts.newest
+    def newest_attempt(self) -> AttemptId | None:
+        """None: no attempt has begun."""
+        return self.attempts.newest if self.attempts.has_begun else None
+
+    def attempt_of(self, task: TaskId) -> AttemptId | None:
+        """The number of a task at present; None: no attempt has begun."""
+        return self.attempts.number_of(task) if self.attempts.has_begun else None
 
     @property
     def has_begun(self) -> bool:

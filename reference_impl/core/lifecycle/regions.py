@@ -158,7 +158,7 @@ class RegionalFailover:
         self._life.enter(msgspec.structs.replace(stage, step=Renumbered(restores)))
         return self._records.save(DeployRegion(self._attempts.newest))
 
-    def deploy(self, then: DeployRegion, last: CheckpointId) -> list[Effect]:
+    def deploy(self, then: DeployRegion, last: CheckpointId | None) -> list[Effect]:
         """The new number is durable: order the tasks of the region to start.  `last` is the last checkpoint so far:
         all up to it that are not complete were aborted."""
         if then.attempt != self._attempts.newest:
@@ -177,7 +177,7 @@ class RegionalFailover:
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
         ]
 
-    def _in_place(self, order: Effect, last: CheckpointId) -> Effect:
+    def _in_place(self, order: Effect, last: CheckpointId | None) -> Effect:
         """The order to start in the existing channels."""
         if not isinstance(order, SendToTask) or not isinstance(order.message, Deploy):
             return order

@@ -31,7 +31,7 @@ from ..vocabulary.ends import JobEnd
 from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import CompletedCheckpoint
 from ..vocabulary.formats import CANONICAL, Format
-from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, following, preceding
 from ..vocabulary.messages import Abort, Ack, Trigger
 from ..vocabulary.state import EnumeratorStates, LastStates, TaskState
 from ..vocabulary.status_changes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
@@ -241,23 +241,23 @@ class Checkpoints:
         self._options = options
         self._enumerator_states = enumerator_states
         self._tasks = tuple(task for task, _, _ in graph.tasks())
-        self._last_id = CheckpointId(first - 1)
+        self._last_id = preceding(first)
 
     # -- what is known ---------------------------------------------------------------
 
     @property
-    def last_id(self) -> CheckpointId:
-        """The greatest id that was given out."""
+    def last_id(self) -> CheckpointId | None:
+        """The greatest id that was given out, if any was."""
         return self._last_id
 
     @property
     def next_id(self) -> CheckpointId:
         """No checkpoint has got this id or a greater one."""
-        return CheckpointId(self.last_id + 1)
+        return following(self.last_id)
 
     def take_over(self, next_id: CheckpointId) -> None:
         """Another coordinator has given out the ids below this one."""
-        self._last_id = CheckpointId(next_id - 1)
+        self._last_id = preceding(next_id)
 
     # -- created and triggered -------------------------------------------------------------
 

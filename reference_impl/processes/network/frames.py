@@ -173,15 +173,16 @@ class JobFacts(Frame):
     """What the phase of the job depends on, in the coordinator, and what it holds; sent again whenever it changes."""
 
     job: int
-    attempt: AttemptId
+    attempt: AttemptId | None
+    """the newest; None: none has begun"""
     stage: StageName
     has_begun: bool
     """an attempt of the job was deployed"""
     is_ending: bool
     under_way: bool
     """some checkpoint is pending or being stored, or files of snapshots are being deleted"""
-    newest: int
-    """the newest complete checkpoint; 0: none"""
+    newest: CheckpointId | None
+    """the newest complete checkpoint"""
     retained: tuple[int, ...]
     """the checkpoints that the job, or its user, still holds"""
 
@@ -189,7 +190,7 @@ class JobFacts(Frame):
 class Completed(Frame):
     """A checkpoint is complete."""
 
-    checkpoint: int
+    checkpoint: CheckpointId
 
 
 class Returned(Frame):
@@ -321,9 +322,10 @@ class TakeOver(Frame):
 
 
 class Ask(Frame):
-    """To a node: what has each task done since its snapshot of this checkpoint?  Answered by `Count`s."""
+    """To a node: what has each task done, now and, if a checkpoint is named, when it took its snapshot?  Answered by
+    `Count`s."""
 
-    checkpoint: int
+    checkpoint: CheckpointId | None
 
 
 class Freeze(Frame):

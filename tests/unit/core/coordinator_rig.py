@@ -12,6 +12,7 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.coordinator import Coordinator
+from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.vocabulary.causes import AnyCause, Killed, SnapshotNotWritten, WhyDeclined
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
@@ -315,3 +316,11 @@ def stored(effects: list[Effect]) -> list[CompletedCheckpoint]:
 def end(effects: list[Effect]) -> tuple[str, int | None, str]:
     (ending,) = of(EndJob, effects)
     return ending.status.value, ending.checkpoint, str(ending.cause or "")
+
+
+def attempts_up_to(newest: int, *, channels_stay: bool = False) -> Attempts:
+    """The numbers of a job whose newest attempt started all tasks."""
+    attempts = Attempts(AttemptId(newest), channels_stay=channels_stay)
+    attempts.begin()
+    attempts.all_deployed()
+    return attempts

@@ -379,7 +379,7 @@ class Run:
         self._pass_to(self.orchestrator.context.begun_us)
         for puppet in self.living:
             puppet.up()
-        self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), StageName.WORKING, True, False, False, 0, ()))
+        self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), StageName.WORKING, True, False, False, None, ()))
         yield from self.settles()
 
     def finishes(self, job: int = 1, *, staying: Sequence[str] = ()) -> Script:

@@ -49,7 +49,7 @@ def laid_out(
 
 
 def job_facts(**changed: Any) -> f.JobFacts:
-    facts = f.JobFacts(0, 1, AttemptId(1), StageName.WORKING, True, False, False, 0, ())
+    facts = f.JobFacts(0, 1, AttemptId(1), StageName.WORKING, True, False, False, None, ())
     return msgspec.structs.replace(facts, **changed)
 
 

@@ -47,7 +47,7 @@ def test_a_checkpoint_that_all_have_acknowledged_is_complete_and_everybody_is_no
     node = FakeNode(process).runs()
     working(process)
     savepoint(process, node, command=3)
-    assert process.harness.expect(f.JobFacts, under_way=True).newest == 0
+    assert process.harness.expect(f.JobFacts, under_way=True).newest is None
     node.acknowledges(1)
     assert process.harness.expect(f.Completed).checkpoint == 1
     assert process.harness.expect(f.Returned).command == 3
@@ -79,7 +79,7 @@ def test_all_checkpoints_that_it_retains_are_reported(tmp_path: Path) -> None:
             node.acknowledges(checkpoint)
         process.harness.expect(f.JobFacts, newest=3)
         reported = [(one.newest, one.retained) for one in process.harness.all(f.JobFacts)]
-        assert list(dict.fromkeys(reported)) == [(0, ()), (1, (1,)), (2, (1, 2)), (3, (2, 3))]
+        assert list(dict.fromkeys(reported)) == [(None, ()), (1, (1,)), (2, (1, 2)), (3, (2, 3))]
 
 
 def test_one_acknowledgement_too_few_is_no_checkpoint(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.failover import Failover
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import (
     AnyCause,
@@ -26,7 +25,7 @@ from cutproof.reference_impl.core.vocabulary.events import TaskLost
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.stages import Deploying, Listing, Restarting, Saving, Stage, Working
 from cutproof.reference_impl.core.vocabulary.timeouts import DeployTimeout, RestartDelay
-from unit.core.coordinator_rig import GRAPH, OP, SINK, TASKS, complete_snapshot
+from unit.core.coordinator_rig import GRAPH, OP, SINK, TASKS, attempts_up_to, complete_snapshot
 from unit.core.neighbours import Told, life_at, neighbour
 
 CAUSE = Killed()
@@ -65,7 +64,7 @@ class Job:
 
     def __init__(self, stage: Stage | None = None) -> None:
         self.life, self.under_way = life_at(stage or Working()), UnderWay()
-        self.attempts = Attempts(AttemptId(3), channels_stay=False)
+        self.attempts = attempts_up_to(3)
         self.region = Region()
         regional: Any = self.region
         self.failover = Failover(

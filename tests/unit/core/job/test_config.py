@@ -92,7 +92,7 @@ def test_a_job_with_such_a_source_runs_at_most_once_or_not_at_all(guarantee: str
     )
     config = Config(guarantee=guarantee, sink="plain")
     if accepted:
-        assert Coordinator(1, graph, config, Parts()).attempts.newest == 0
+        assert Coordinator(1, graph, config, Parts()).newest_attempt is None
     else:
         with pytest.raises(Refused, match=r"^socket cannot rewind"):
             Coordinator(1, graph, config, Parts())

@@ -6,13 +6,12 @@ from typing import Any
 
 from cutproof.reference_impl.core.lifecycle.cancellation import Cancellation
 from cutproof.reference_impl.core.lifecycle.commands import Commands
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import AnyCause, Killed
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Return, SendToTask
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel
-from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS
+from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, attempts_up_to
 from unit.core.neighbours import Told, neighbour
 
 CAUSE = Killed()
@@ -27,7 +26,7 @@ class Job:
         self.under_way.pending[checkpoint] = PendingCheckpoint(
             checkpoint=checkpoint, attempt=AttemptId(3), expected=TASKS, command=9
         )
-        self.attempts = Attempts(AttemptId(3), channels_stay=False)
+        self.attempts = attempts_up_to(3)
         job: Any = self
         self.cancellation = Cancellation(
             1, GRAPH, attempts=self.attempts, checkpoints=job, failures=job, commands=Commands(self.under_way)

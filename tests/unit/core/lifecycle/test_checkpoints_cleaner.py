@@ -9,13 +9,12 @@ from cutproof.reference_impl.core.extensions.snapshots.shared_files import Share
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.checkpoints_cleaner import CheckpointsCleaner
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.effects import ClearLogs, Discard, Effect, Sweep
 from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Ack
-from unit.core.coordinator_rig import GRAPH, OP, SOURCE, TASKS, complete_snapshot, handle, handles
+from unit.core.coordinator_rig import GRAPH, OP, SOURCE, TASKS, attempts_up_to, complete_snapshot, handle, handles
 
 A, B = Handle("a"), Handle("b")
 
@@ -29,7 +28,7 @@ class Job:
         self.completed = CompletedCheckpointStore(GRAPH, config, parts, 1, self.under_way, named=None)
         self.completed.take_over(retained)
         self.files = SharedFiles(1, config, parts.increments, self.under_way, self.completed)
-        self.attempts = Attempts(AttemptId(4), channels_stay=False)
+        self.attempts = attempts_up_to(4)
         self.cleaner = CheckpointsCleaner(
             1,
             GRAPH,

@@ -11,7 +11,6 @@ from cutproof.reference_impl.core.job.topology import JobGraph
 from cutproof.reference_impl.core.lifecycle.closing import Asked, JobClosing, close_step, requests
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.lifecycle.job_records import Close
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, JobClosed, Killed
 from cutproof.reference_impl.core.vocabulary.effects import Return, SetTimer, Transact
@@ -31,7 +30,7 @@ from cutproof.reference_impl.core.vocabulary.stages import (
 )
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryFence
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
-from unit.core.coordinator_rig import GRAPH, SINK, TASKS, complete_snapshot
+from unit.core.coordinator_rig import GRAPH, SINK, TASKS, attempts_up_to, complete_snapshot
 from unit.core.neighbours import Told, life_at, neighbour
 
 CLOSURE = Closure(Status.CANCELLED, CancelledByUser())
@@ -118,7 +117,7 @@ class Job:
 
     def __init__(self, *complete: CompletedCheckpoint, knows_all: bool = True, graph: JobGraph = GRAPH) -> None:
         self.life, self.under_way = life_at(Working()), UnderWay()
-        self.attempts = Attempts(AttemptId(6), channels_stay=False)
+        self.attempts = attempts_up_to(6)
         self.completed = CompletedCheckpointStore(graph, Config(), Parts(), 1, self.under_way, named=None)
         self.completed.take_over(complete, knows_all=knows_all)
         self.records = neighbour("records")

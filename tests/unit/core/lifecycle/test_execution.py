@@ -15,7 +15,6 @@ from cutproof.reference_impl.core.lifecycle.deployment import Deployment, deploy
 from cutproof.reference_impl.core.lifecycle.execution import Execution
 from cutproof.reference_impl.core.lifecycle.job_records import DeployAll
 from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed, StateMissing, Submitted
 from cutproof.reference_impl.core.vocabulary.effects import Effect, SetTimer
@@ -26,7 +25,7 @@ from cutproof.reference_impl.core.vocabulary.messages import Running
 from cutproof.reference_impl.core.vocabulary.stages import Deploying, Listing, Restarting, Saving, Stage, Working
 from cutproof.reference_impl.core.vocabulary.status_changes import AttemptRunning, AttemptStarted
 from cutproof.reference_impl.core.vocabulary.timeouts import DeployTimeout
-from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, complete_snapshot, handle
+from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, attempts_up_to, complete_snapshot, handle
 from unit.core.neighbours import Told, life_at, neighbour
 
 CAUSE = Submitted()
@@ -41,7 +40,7 @@ class Job:
     ) -> None:
         config, parts, under_way = Config(deploy_timeout_us=900, **settings), Parts(), UnderWay()
         self.life = life_at(stage or Restarting(Killed()))
-        self.attempts, self.ends = Attempts(AttemptId(4), channels_stay=False), TaskEnds(graph)
+        self.attempts, self.ends = attempts_up_to(4), TaskEnds(graph)
         completed = CompletedCheckpointStore(graph, config, parts, 1, under_way, named=None)
         completed.take_over(complete)
         self.splits = SplitAssignment(1, graph, config, parts)

@@ -7,7 +7,6 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.finishing_tasks import FinishingTasks
 from cutproof.reference_impl.core.lifecycle.job_life import JobLife
 from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.effects import Effect, SendToTask, SetTimer
@@ -16,7 +15,7 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId,
 from cutproof.reference_impl.core.vocabulary.messages import Terminate
 from cutproof.reference_impl.core.vocabulary.stages import Deploying, Restarting, Saving, Terminating, Working
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryTerminate, RetryTerminateTasks
-from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS
+from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, attempts_up_to
 from unit.core.neighbours import Told, neighbour
 
 RETRY_US = 700
@@ -28,7 +27,7 @@ class Job:
 
     def __init__(self) -> None:
         self.under_way, self.ends, self.life = UnderWay(), TaskEnds(GRAPH), JobLife()
-        self.attempts = Attempts(AttemptId(2), channels_stay=False)
+        self.attempts = attempts_up_to(2)
         for stage in (Saving(None), Deploying(None, TASKS), Working()):
             self.life.enter(stage)
         self.finishing = FinishingTasks(

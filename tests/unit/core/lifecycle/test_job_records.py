@@ -11,13 +11,12 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.completed_checkpoint_store import CompletedCheckpointStore
 from cutproof.reference_impl.core.lifecycle.job_records import Close, DeployAll, JobRecords, Perform, TriggerCheckpoint
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import BeingStored, PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.effects import SaveJob
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
-from unit.core.coordinator_rig import GRAPH, TASKS, complete_snapshot
+from unit.core.coordinator_rig import GRAPH, TASKS, attempts_up_to, complete_snapshot
 from unit.core.neighbours import CLOSURE, Told
 
 COMPLETES = Told("a record is stored")
@@ -27,7 +26,7 @@ class Job:
     """In its second attempt; the next checkpoint is the fifth."""
 
     def __init__(self, **settings: Any) -> None:
-        self.attempts, self.under_way = Attempts(AttemptId(2), channels_stay=False), UnderWay()
+        self.attempts, self.under_way = attempts_up_to(2), UnderWay()
         self.checkpoints: Any = SimpleNamespace(next_id=CheckpointId(5), take_over=self.count_from)
         config = Config(**settings)
         self.completed = CompletedCheckpointStore(GRAPH, config, Parts(), 1, self.under_way, named=None)

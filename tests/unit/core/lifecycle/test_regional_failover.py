@@ -16,7 +16,6 @@ from cutproof.reference_impl.core.lifecycle.deployment import Deployment, deploy
 from cutproof.reference_impl.core.lifecycle.job_records import DeployRegion
 from cutproof.reference_impl.core.lifecycle.regions import RegionalFailover
 from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoints import UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import Killed, StateMissing
 from cutproof.reference_impl.core.vocabulary.effects import Effect, SendToTask, SetTimer
@@ -35,6 +34,7 @@ from cutproof.reference_impl.core.vocabulary.stages import (
 )
 from cutproof.reference_impl.core.vocabulary.status_changes import AttemptRunning, AttemptStarted, RegionRestarted
 from cutproof.reference_impl.core.vocabulary.timeouts import DeployTimeout, RestartDelay
+from unit.core.coordinator_rig import attempts_up_to
 from unit.core.neighbours import Told, life_at, neighbour
 
 CAUSE = Killed()
@@ -73,7 +73,7 @@ class Job:
         config = Config(failover=failover, restart_delay_us=400, deploy_timeout_us=900, **settings)
         parts, under_way = Parts(), UnderWay()
         self.life, self.ends = life_at(Working()), TaskEnds(TWO_REGIONS)
-        self.attempts = Attempts(AttemptId(2), channels_stay=failover == "local")
+        self.attempts = attempts_up_to(2, channels_stay=failover == "local")
         self.attempts.begin()
         self.attempts.all_deployed()
         completed = CompletedCheckpointStore(TWO_REGIONS, config, parts, 1, under_way, named=None)

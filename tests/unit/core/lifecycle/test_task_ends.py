@@ -15,10 +15,9 @@ from cutproof.reference_impl.core.lifecycle.task_ends import (
     TaskEnd,
     TaskEnds,
 )
-from cutproof.reference_impl.core.protocol.attempts import Attempts
-from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel
-from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS
+from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, attempts_up_to
 
 FIVE = CheckpointId(5)
 
@@ -118,7 +117,7 @@ def test_a_part_that_begins_again_forgets_how_far_it_was() -> None:
 
 
 def test_those_that_a_restart_spares_keep_their_number_and_messages_bear_it() -> None:
-    attempts = Attempts(AttemptId(3), channels_stay=False)
+    attempts = attempts_up_to(3)
     attempts.begin()
     attempts.begin(survivors=(SOURCE,))
     attempts.begin(survivors=(SOURCE, OP))
@@ -133,7 +132,7 @@ def test_those_that_a_restart_spares_keep_their_number_and_messages_bear_it() ->
 def test_the_channels_of_one_that_restarts_alone_are_new_or_those_that_were_there(
     channels_stay: bool, of_op: int
 ) -> None:
-    attempts = Attempts(AttemptId(3), channels_stay=channels_stay)
+    attempts = attempts_up_to(3, channels_stay=channels_stay)
     attempts.begin()
     attempts.all_deployed()
     attempts.begin(survivors=(SOURCE, SINK))

@@ -6,11 +6,13 @@ from typing import get_args
 
 import pytest
 
+from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.vocabulary.causes import (
     AttemptFailed,
     EngineRaised,
     Killed,
     NotUpInTime,
+    SnapshotsLost,
     Submitted,
     TaskFailed,
 )
@@ -22,7 +24,8 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Sweep,
 )
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
-from cutproof.reference_impl.core.vocabulary.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.events import Closure, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy, Running
 from cutproof.reference_impl.core.vocabulary.stages import NAMES, Stage, StageName, Working
@@ -56,6 +59,36 @@ from unit.core.coordinator_rig import (
     handles,
     of,
 )
+
+# -- numbers -----------------------------------------------------------------------------------------------------
+
+
+def test_before_the_first_attempt_there_is_no_number_and_nobody_to_cancel() -> None:
+    attempts = Attempts(AttemptId(5), channels_stay=True)
+    assert not attempts.has_begun
+    for ask in (lambda: attempts.newest, lambda: attempts.newest_full, lambda: attempts.number_of(TASKS[0])):
+        with pytest.raises(ProtocolViolated, match="no attempt of the job has begun"):
+            ask()
+    attempts.begin()
+    assert (attempts.newest, attempts.channels_of(TASKS[0])) == (5, None), "the channels are created when all start"
+    assert (attempts.all_deployed(), attempts.channels_of(TASKS[0])) == (5, 5)
+
+
+def test_a_coordinator_that_takes_over_counts_on() -> None:
+    attempts = Attempts(AttemptId(1), channels_stay=False)
+    attempts.take_over(AttemptId(7))
+    assert (attempts.has_begun, attempts.newest) == (True, 7)
+    attempts.begin()
+    assert attempts.newest == 8
+
+
+def test_a_job_that_fails_before_its_first_attempt_cancels_no_task() -> None:
+    job = CoordinatorRig(snapshots_in_memory=True, coordinator={"had_snapshot": True})
+    assert (job.machine.newest_attempt, job.machine.attempt_of(TASKS[0])) == (None, None)
+    (save,) = job.start()
+    assert isinstance(save, SaveJob)
+    assert save.record.closure == Closure(Status.FAILED, SnapshotsLost())
+
 
 # -- coming up ---------------------------------------------------------------------------------------------------
 

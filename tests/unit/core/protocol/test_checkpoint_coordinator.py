@@ -10,7 +10,6 @@ import pytest
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.lifecycle.task_ends import TaskEnds
-from cutproof.reference_impl.core.protocol.attempts import Attempts
 from cutproof.reference_impl.core.protocol.checkpoint_coordinator import CheckpointCoordinator
 from cutproof.reference_impl.core.protocol.checkpoints import PendingCheckpoint, UnderWay
 from cutproof.reference_impl.core.vocabulary.causes import (
@@ -30,7 +29,7 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId,
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Complete, Decline
 from cutproof.reference_impl.core.vocabulary.stages import PartialFailover, Restarting, Stage, Working
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, CheckpointTimeout, MinimumPause
-from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, handle
+from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, attempts_up_to, handle
 from unit.core.neighbours import Told, life_at
 
 INTERVAL = SetTimer(CheckpointInterval(), 500)
@@ -49,7 +48,7 @@ class Job:
         self.too_many, self.failed_so_far = False, list[AnyCause]()
         self.latest, self.oldest, self.logs_from = None, CheckpointId(3), None
         self.ordered_or_finished: tuple[TaskId, ...] = ()
-        self.attempts = Attempts(AttemptId(2), channels_stay=False)
+        self.attempts = attempts_up_to(2)
         job: Any = self
         self.machine = CheckpointCoordinator(
             1,
@@ -198,7 +197,7 @@ def test_what_an_acknowledgement_completes_may_have_to_wait_for_the_jobs_record(
 
 def news(*tasks: TaskId) -> list[Effect]:
     complete = Complete(job=1, attempt=AttemptId(2), checkpoint=NUMBER, oldest=CheckpointId(3), logs_from=None)
-    return [Attempts(AttemptId(2), channels_stay=False).message_to(task, complete) for task in tasks]
+    return [attempts_up_to(2).message_to(task, complete) for task in tasks]
 
 
 def stored(job: Job, **pending: Any) -> list[Effect]:

@@ -84,7 +84,7 @@ def test_the_coordinators_stage_gives_the_phase(phases: Phases, job: dict[str, A
         ({"aligning": True, "unsettled": 3}, {"newest": 3}, "aligning"),
         ({"aligning": True, "unsettled": 3}, {"newest": 3, "is_ending": True}, "finishing"),
         ({"is_handed": True}, {"newest": 3}, "committing"),
-        ({"is_handed": True}, {"newest": 0}, "running"),
+        ({"is_handed": True}, {"newest": None}, "running"),
         ({}, {"newest": 3}, "running"),
     ],
 )
