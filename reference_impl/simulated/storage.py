@@ -91,7 +91,7 @@ class SnapshotFiles:
         return read_snapshot(handle, self.files.get)
 
     def store(self, snapshot: CompletedCheckpoint) -> None:
-        self.records[snapshot.checkpoint] = msgspec.json.encode(snapshot)
+        self.records[snapshot.checkpoint] = msgspec.json.encode(snapshot.stored())
 
     def listed(self) -> tuple[CompletedCheckpoint, ...]:
         """Every complete checkpoint, oldest first."""
@@ -145,7 +145,7 @@ class SnapshotFiles:
         return handle in self.copies and self.copies[handle] == self.files.get(handle, self.copies[handle])
 
     def store_copy(self, snapshot: CompletedCheckpoint) -> None:
-        self.copied_records[snapshot.checkpoint] = msgspec.json.encode(snapshot)
+        self.copied_records[snapshot.checkpoint] = msgspec.json.encode(snapshot.stored())
 
     def copied(self) -> tuple[CompletedCheckpoint, ...]:
         records = (self.copied_records[checkpoint] for checkpoint in sorted(self.copied_records))

@@ -117,7 +117,7 @@ class Changing:
         self._temporaries.settle(self._temporaries.write(TOOL, data), path, self.root)
 
     def store(self, record: CompletedCheckpoint) -> None:
-        self.put(_record_of(self.root, record.checkpoint), sealed(record))
+        self.put(_record_of(self.root, record.checkpoint), sealed(record.stored()))
         self.directory = Directory(self.root)
 
     def forget(self, number: int) -> None:

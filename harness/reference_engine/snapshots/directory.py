@@ -331,7 +331,7 @@ def _record(path: Path, number: int) -> CompletedCheckpoint:
     if record.format not in FORMATS:
         raise CorruptSnapshot(f"{path.name}: it has the unknown format {record.format!r}")
     for field in ("job", "attempt", "increments", "key_groups"):
-        if (value := getattr(record, field)) < 0:
+        if (value := getattr(record, field)) is not None and value < 0:
             raise CorruptSnapshot(f"{path.name}: {field} is {value}, and cannot be less than 0")
     if not record.handles and not record.finished:  # of tasks that have all finished, there may be no state
         raise CorruptSnapshot(f"{path.name}: it names no state of any task")

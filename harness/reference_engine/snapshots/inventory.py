@@ -81,7 +81,9 @@ class ShownSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of one snapshot."""
 
     parallelism: dict[str, int]
+    """empty if not recorded"""
     key_groups: int
+    """0 if not recorded"""
     finished: list[str]
     increments: int
     """how many checkpoints it builds on, one on the other"""
@@ -255,8 +257,8 @@ class Inventory:
     def shown(self, number: int) -> ShownSnapshot:
         record = self._directory.record(number)
         return ShownSnapshot(
-            parallelism=record.parallelism,
-            key_groups=record.key_groups,
+            parallelism=record.parallelism or {},
+            key_groups=record.key_groups or 0,
             finished=list(record.finished),
             increments=record.increments,
             logs=list(record.logs),

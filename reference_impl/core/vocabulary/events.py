@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import dataclass_transform
+from typing import Any, dataclass_transform
 
 import msgspec
 
@@ -265,10 +265,10 @@ class CompletedCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     finished: tuple[TaskId, ...] = ()
     logs: tuple[str, ...] = ()
     """the logs of persistent channels to which its states refer"""
-    parallelism: dict[str, int] = {}
-    """of each operator, in the job that took it; empty if not recorded"""
-    key_groups: int = 0
-    """of the job that took it; 0 if not recorded"""
+    parallelism: dict[str, int] | None = None
+    """of each operator, in the job that took it; None if not recorded"""
+    key_groups: int | None = None
+    """of the job that took it; None if not recorded"""
     uids: dict[str, str] = {}
     """by operator: under which its states are held, where that is not its name"""
     state_types: dict[str, str] = {}
@@ -286,6 +286,18 @@ class CompletedCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     """some of its states hold elements that barriers overtook"""
     moved: bool = False
     """its user has it elsewhere: it is deleted here once the job would restore another one"""
+
+    def __post_init__(self) -> None:
+        # Of what was not recorded, a stored record says {} and 0.
+        if not self.parallelism:
+            msgspec.structs.force_setattr(self, "parallelism", None)
+        if not self.key_groups:
+            msgspec.structs.force_setattr(self, "key_groups", None)
+
+    def stored(self) -> dict[str, Any]:
+        """What a store writes as JSON."""
+        fields = msgspec.structs.asdict(self)
+        return {**fields, "parallelism": self.parallelism or {}, "key_groups": self.key_groups or 0}
 
     def in_another_place(self) -> CompletedCheckpoint:
         """The same for a job that begins from a copy of the stores: nothing was moved there."""

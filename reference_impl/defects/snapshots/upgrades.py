@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ...core.decisions.checkpointing import RestoreChoice
-from ...core.decisions.snapshots.upgrading import Upgrading
+from ...core.decisions.snapshots.upgrading import Upgrading, operators_in
 from ...core.job.topology import JobGraph
 from ...core.vocabulary.causes import AnyIncompatible, OperatorsRemoved, StateMissing
 from ...core.vocabulary.events import CompletedCheckpoint
@@ -85,7 +85,7 @@ class HandedOnByPosition(Upgrading):
     """P46: states are found by the position of their operators: a new one takes the state of one that is gone."""
 
     def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
-        there = restores.parallelism
+        there = operators_in(restores)
         gone = [name for name in there if name not in graph.parallelism and name not in restores.stateless]
         new = [name for name in graph.parallelism if name not in there and name not in graph.stateless]
         self.reached = self.reached or bool(gone and new)
@@ -100,7 +100,7 @@ class RemembersWhatItDropped(Upgrading):
         self._dropped: dict[str, CompletedCheckpoint] = {}
 
     def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
-        there = restores.parallelism
+        there = operators_in(restores)
         self._dropped.update({name: restores for name in there if name not in graph.parallelism})
         back = [name for name in graph.begins_empty if name not in there and name in self._dropped]
         adopted = super().adopted(graph, restores, mapping)
@@ -116,8 +116,9 @@ class BeginsWithItsNeighbours(Upgrading):
     def adopted(self, graph: JobGraph, restores: CompletedCheckpoint, mapping: StateMapping) -> CompletedCheckpoint:
         adopted = super().adopted(graph, restores, mapping)
         keyed = [spec.name for spec in graph.operators if spec.role == "operator" and spec.keeps_state]
-        for name in [one for one in graph.begins_empty if one in keyed and one not in restores.parallelism]:
-            beside = [other for other in keyed if other in restores.parallelism and other in adopted.parallelism]
+        there, still_there = operators_in(restores), operators_in(adopted)
+        for name in [one for one in graph.begins_empty if one in keyed and one not in there]:
+            beside = [other for other in keyed if other in there and other in still_there]
             if beside:
                 self.reached = True
                 twin = _renamed(restores, {beside[0]: name})
@@ -142,7 +143,7 @@ def _renamed(restores: CompletedCheckpoint, names: Mapping[str, str]) -> Complet
         states={task(one): state for one, state in restores.states.items()},
         files={task(one): files for one, files in restores.files.items()},
         finished=tuple(task(one) for one in restores.finished),
-        parallelism={names.get(name, name): number for name, number in restores.parallelism.items()},
+        parallelism={names.get(name, name): number for name, number in (restores.parallelism or {}).items()},
     )
 
 
@@ -154,7 +155,7 @@ def _with_states_of(restores: CompletedCheckpoint, other: CompletedCheckpoint, n
         handles={**restores.handles, **handles},
         states={**restores.states, **{task: one for task, one in other.states.items() if task in handles}},
         files={**restores.files, **{task: files for task, files in other.files.items() if task in handles}},
-        parallelism={**restores.parallelism, name: other.parallelism[name]},
+        parallelism={**(restores.parallelism or {}), name: (other.parallelism or {})[name]},
     )
 
 

@@ -169,7 +169,7 @@ class DiskFiles:
         return read_snapshot(handle, lambda name: content(self.path(name), name))
 
     def store(self, snapshot: CompletedCheckpoint) -> None:
-        temporary = self.temporaries.write(COORDINATOR, sealed(snapshot))
+        temporary = self.temporaries.write(COORDINATOR, sealed(snapshot.stored()))
         self.temporaries.settle(temporary, self._record(snapshot.checkpoint), self.records)
 
     def listed(self) -> tuple[CompletedCheckpoint, ...]:

@@ -19,6 +19,8 @@ from ...vocabulary.ids import task_id
 def layout_of(graph: JobGraph, restores: CompletedCheckpoint) -> JobGraph:
     """The graph at the parallelism at which a snapshot was taken; a new operator is as parallel as those that forward
     edges join it to."""
+    if restores.parallelism is None:
+        return graph
     there = graph.parallelism
     before = {name: number for name, number in restores.parallelism.items() if name in there}
     forward = [(edge.sender, spec.name) for spec in graph.operators for edge in spec.inputs if edge.is_forward]
@@ -43,7 +45,7 @@ def refusal(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIncompatible |
         if before:
             return _before_a_finished(restores, name, before)
     old = restores.parallelism
-    without = [*whole, *(name for name in graph.begins_empty if old and name not in old)]
+    without = [*whole, *(name for name in graph.begins_empty if old is not None and name not in old)]
     tasks = [task for task, spec, _ in graph.tasks() if spec.name not in without]
     lost = tuple(task for task in tasks if task not in restores.handles)
     return StateMissing((), restores.checkpoint, lost) if lost else None
@@ -61,7 +63,9 @@ def _with_new_operators(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIn
     one is reported first.
     """
     old = restores.parallelism
-    new = [spec.name for spec in graph.operators if old and spec.name not in old]
+    if old is None:
+        return None
+    new = [spec.name for spec in graph.operators if spec.name not in old]
     unannounced = tuple(name for name in new if name not in graph.begins_empty)
     for spec in graph.operators:
         before = [edge.sender for edge in spec.inputs if edge.sender in new]
@@ -73,7 +77,7 @@ def _with_new_operators(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIn
 
 def _by_other_key_groups(graph: JobGraph, restores: CompletedCheckpoint) -> KeyGroupsChanged | None:
     """Why a job with another number of key groups cannot start; None if it has the same."""
-    if restores.key_groups in (0, graph.key_groups):
+    if restores.key_groups is None or restores.key_groups == graph.key_groups:
         return None
     keyed = tuple(spec.name for spec in graph.operators if spec.role == "operator")
     return KeyGroupsChanged(keyed, restores.checkpoint, restores.key_groups, graph.key_groups)

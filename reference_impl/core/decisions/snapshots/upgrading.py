@@ -66,8 +66,10 @@ class Upgrading(Part):
         drops = mapping.allow_non_restored_state
         gone = [name for name in _gone(graph, restores) if drops or name in restores.stateless]
         kept = without(restores, [*left, *gone]) if left or gone else restores
+        if not gone or kept.parallelism is None:
+            return kept
         there = {name: number for name, number in kept.parallelism.items() if name not in gone}
-        return msgspec.structs.replace(kept, parallelism=there) if gone else kept
+        return msgspec.structs.replace(kept, parallelism=there)
 
     def migrates(self, stored: Mapping[str, str], now: Mapping[str, str]) -> bool:
         """Whether a task converts the state that it has restored: if its type is `stored` as another than the operator
@@ -77,18 +79,20 @@ class Upgrading(Part):
 
 def _gone(graph: JobGraph, restores: CompletedCheckpoint) -> tuple[str, ...]:
     """The operators of the job that took the snapshot which this job does not have."""
-    return tuple(name for name in _there(restores) if name not in graph.parallelism)
+    return tuple(name for name in operators_in(restores) if name not in graph.parallelism)
 
 
 def _new(graph: JobGraph, restores: CompletedCheckpoint) -> tuple[str, ...]:
     """The operators that begin empty, since the job that took the snapshot did not have them."""
-    there = _there(restores)
+    there = operators_in(restores)
     return tuple(name for name in graph.begins_empty if name not in there)
 
 
-def _there(restores: CompletedCheckpoint) -> Mapping[str, int]:
-    """The operators of the job that took the snapshot."""
-    return restores.parallelism or {operator_of(task): 1 for task in (*restores.handles, *restores.finished)}
+def operators_in(restores: CompletedCheckpoint) -> tuple[str, ...]:
+    """The operators of the job that took the snapshot: where they are not recorded, those that have a part in it."""
+    if restores.parallelism is not None:
+        return tuple(restores.parallelism)
+    return tuple(dict.fromkeys(operator_of(task) for task in (*restores.handles, *restores.finished)))
 
 
 def _changed(graph: JobGraph, restores: CompletedCheckpoint) -> Mapping[str, tuple[str, str]]:
@@ -96,7 +100,7 @@ def _changed(graph: JobGraph, restores: CompletedCheckpoint) -> Mapping[str, tup
     before, now = restores.uids, graph.uids
     if before == now:
         return {}
-    there = _there(restores)
+    there = operators_in(restores)
     uids = {name: (before.get(name, name), now.get(name, name)) for name in graph.parallelism if name in there}
     return {name: pair for name, pair in uids.items() if pair[0] != pair[1]}
 
@@ -106,7 +110,7 @@ def _retyped(graph: JobGraph, restores: CompletedCheckpoint) -> Mapping[str, tup
     before, now = restores.state_types, graph.state_types
     if before == now:
         return {}
-    there = _there(restores)
+    there = operators_in(restores)
     types = {name: (before.get(name, WHOLE), now.get(name, WHOLE)) for name in graph.parallelism if name in there}
     return {name: pair for name, pair in types.items() if pair[0] != pair[1]}
 

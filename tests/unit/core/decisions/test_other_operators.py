@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.decisions.snapshots.compatibility import layout_of
+from cutproof.reference_impl.core.decisions.snapshots.compatibility import layout_of, refusal
+from cutproof.reference_impl.core.decisions.snapshots.upgrading import operators_in
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.vocabulary.events import CompletedCheckpoint
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
@@ -114,3 +115,24 @@ def test_a_new_operator_was_as_wide_as_those_to_which_forward_edges_join_it(betw
     before = savepoint(graph("map", edges="forward", wide=2))
     now = graph(*between, edges="forward", wide=3)
     assert layout_of(now, before).parallelism == {"source": 1, "map": 2, "sink": 2, new: 2}
+
+
+# -- what a record does not say ------------------------------------------------------------------------------------
+
+
+def test_a_record_that_says_0_key_groups_and_no_parallelism_has_not_recorded_them_and_is_stored_so_again() -> None:
+    recorded = savepoint(BOTH)
+    stored = msgspec.json.encode(recorded.stored())
+    assert msgspec.json.decode(stored, type=CompletedCheckpoint) == recorded
+    former = msgspec.json.encode({**recorded.stored(), "parallelism": {}, "key_groups": 0})
+    read = msgspec.json.decode(former, type=CompletedCheckpoint)
+    assert (read.parallelism, read.key_groups) == (None, None)
+    assert msgspec.json.encode(read.stored()) == former
+
+
+def test_where_parallelism_and_key_groups_are_not_recorded_a_job_is_not_refused_for_them() -> None:
+    unrecorded = msgspec.structs.replace(savepoint(BOTH), parallelism=None, key_groups=None)
+    assert operators_in(unrecorded) == operators_in(savepoint(BOTH)) == ("source", "count", "map", "sink")
+    assert layout_of(graph("count", "map", wide=2), unrecorded).parallelism["count"] == 2
+    assert refusal(JobGraph(BOTH.operators, 64), savepoint(BOTH)) is not None
+    assert refusal(JobGraph(BOTH.operators, 64), unrecorded) is None
