@@ -21,6 +21,10 @@ def before_all_times(replays: int) -> int:
     return -1 - replays
 
 
+def was_restored(arrival: int) -> bool:
+    return arrival < 0
+
+
 class InputQueue:
     """The elements that have arrived and were not taken; `queue` holds (arrival, element), the arrival of a restored
     element being before all times."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.vocabulary.messages import Barrier
+from .inputs import was_restored
 from .ports import Inbound
 
 NEVER = 1 << 60
@@ -14,7 +15,7 @@ def arrival_at(channel: Inbound, place: int) -> int:
     """When the element at this place of a channel's queue can be taken: a stalled channel delivers restored elements
     alone."""
     arrival, stalled_until = channel.queue[place][0], channel.stalled_until
-    return stalled_until if 0 <= arrival < stalled_until else arrival  # below 0: restored
+    return arrival if was_restored(arrival) else max(arrival, stalled_until)
 
 
 def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple[int, int] | None:

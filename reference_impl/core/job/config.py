@@ -8,6 +8,7 @@ import msgspec
 
 from ..vocabulary.errors import Refused
 from ..vocabulary.formats import CANONICAL, FORMATS
+from ..vocabulary.messages import AT_ONCE
 
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 """How the last data is committed: `together` is right (FIN-3), the others are ways that FLIP-147 rejects."""
@@ -155,7 +156,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         Not asked for savepoints: they are always aligned, since the user may resume from them at another parallelism.
         """
         kind = ALIGNMENTS[checkpoint % 3] if self.alignment == "in-turn" else self.alignment
-        return {"unaligned": 0, "timeout": self.alignment_timeout_us}.get(kind)
+        return {"unaligned": AT_ONCE, "timeout": self.alignment_timeout_us}.get(kind)
 
     def check(self, forgetful: Sequence[str] = ()) -> None:
         """Raise Refused for settings that cannot keep what they promise; `forgetful` names

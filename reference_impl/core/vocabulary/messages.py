@@ -30,11 +30,15 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """its event time; 0 if the input has none"""
 
 
+AT_ONCE = 0
+"""The alignment timeout of barriers that overtake at once: it is over when they come."""
+
+
 class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """Separates the records that belong to a checkpoint from those behind it (ABS-1).
 
     `alignment_timeout_us`: how long it waits in an input queue before it overtakes the elements in front of it
-    (FLIP-76); 0: it overtakes at once, None: it never does.  On a never unaligned edge it does not overtake.
+    (FLIP-76), `AT_ONCE` or later; None: it never does.  On a never unaligned edge it does not overtake.
     """
 
     checkpoint: CheckpointId

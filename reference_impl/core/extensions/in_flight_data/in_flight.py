@@ -84,8 +84,10 @@ class Recording(msgspec.Struct, kw_only=True):
     """how often each of the first elements in `queued` was put back"""
     spilled: dict[int, list[LedgerEntry]] = {}
     """the counterpart of `queued` for persistent channels: the ledger's entries"""
+    is_secured: bool = False
+    """it was requested to make the entries of `spilled` durable"""
     awaits: int | None = None
-    """the sync that makes the entries of `spilled` durable, once it is requested"""
+    """the sync that makes them durable; None if they were so already"""
     overtaken: Channels = ()
     """output channels in which the barrier overtakes, until the driver has reported what"""
     unsent: dict[int, list[Passing]] = {}
@@ -261,7 +263,8 @@ class InFlight:
             return []
         effects: list[Effect] = []
         for one in self._recordings.values():
-            if self._is_whole(one) and one.awaits is None:
+            if self._is_whole(one) and not one.is_secured:
+                one.is_secured = True
                 one.awaits, asked = self.ledger.secure(one.spilled)
                 effects.extend(asked)
         return effects
@@ -282,4 +285,4 @@ class InFlight:
         return done
 
     def _is_safe(self, recording: Recording) -> bool:
-        return self.ledger is None or (recording.awaits is not None and self.ledger.is_safe(recording.awaits))
+        return self.ledger is None or (recording.is_secured and self.ledger.is_safe(recording.awaits))

@@ -31,13 +31,15 @@ IN_FLIGHT_KINDS = (Record, Watermark, Idle)
 
 
 class LedgerEntry:
-    """One element of an input channel.  `serial` is the sync that makes it durable; None until it is appended."""
+    """One element of an input channel.  `is_logged`: it was appended to the log.  `serial` is the sync that makes it
+    durable then; None: it was durable before this attempt."""
 
-    __slots__ = ("element", "number", "serial")
+    __slots__ = ("element", "is_logged", "number", "serial")
 
     def __init__(self, number: int, element: Element) -> None:
         self.number = number
         self.element = element
+        self.is_logged = False
         self.serial: int | None = None
 
 
@@ -118,16 +120,16 @@ class Ledger:
             if one.number < number
             for effect in self._append(channel, one)
         ]
-        if any(one.serial is None for waiting in self.waiting for one in waiting):
+        if any(not one.is_logged for waiting in self.waiting for one in waiting):
             self._timer_set_at = list(self._next)
             effects.append(SetTimer(BufferTimeout(), self._after_us))
         return effects
 
     def _append(self, channel: int, one: LedgerEntry) -> list[Effect]:
-        if one.serial is not None:
+        if one.is_logged:
             return []
+        one.is_logged = True
         if one.number < self._logged[channel]:
-            one.serial = 0
             return []
         one.serial = self._serial
         return [AppendToLog(self.logs[channel], one.number, one.element)]
@@ -138,10 +140,12 @@ class Ledger:
         """The task takes its snapshot of a checkpoint here."""
         self._positions[checkpoint] = tuple(self.first(channel) for channel in range(len(self.logs)))
 
-    def secure(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> tuple[int, list[Effect]]:
-        """Have these elements made durable, by channel; returns the sync that does it and the effects for it."""
+    def secure(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> tuple[int | None, list[Effect]]:
+        """Have these elements made durable, by channel; returns the sync that does it, None if all of them are durable
+        already, and the effects for it."""
         effects = [e for channel, entries in spilled.items() for one in entries for e in self._append(channel, one)]
-        serial = max((one.serial or 0 for entries in spilled.values() for one in entries), default=0)
+        serials = (one.serial for entries in spilled.values() for one in entries)
+        serial = max((one for one in serials if one is not None), default=None)
         return serial, [*effects, *(self.sync() if serial == self._serial else ())]
 
     def sync(self) -> list[Effect]:
@@ -153,8 +157,9 @@ class Ledger:
         """Everything that was appended before this sync is durable."""
         self._synced = max(serial, self._synced)
 
-    def is_safe(self, serial: int) -> bool:
-        return self._part.is_safe(serial, self._synced)
+    def is_safe(self, serial: int | None) -> bool:
+        """Whether what this sync makes durable is durable; None: as `secure` returns it."""
+        return serial is None or self._part.is_safe(serial, self._synced)
 
     def refs(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> dict[int, list[Ref]]:
         """References to these elements, by channel; one for each run of consecutive numbers."""

@@ -21,7 +21,7 @@ from ...vocabulary.errors import Handlers, expect
 from ...vocabulary.events import BarrierOvertook, Came, Event, LogsFound, OutputsOvertaken, Synced, TimerFired
 from ...vocabulary.formats import Format
 from ...vocabulary.ids import CheckpointId
-from ...vocabulary.messages import Barrier, Complete, Trigger
+from ...vocabulary.messages import AT_ONCE, Barrier, Complete, Trigger
 from ...vocabulary.state import Snapshot, TaskState
 from ...vocabulary.timeouts import AlignmentTimeout
 from .in_flight import Channels, InFlight
@@ -96,18 +96,18 @@ class Unaligned:
 
     def _overtakes(self, checkpoint: CheckpointId) -> None:
         """The task's own barriers of this checkpoint overtake at once."""
-        self._timeouts_us[checkpoint] = 0
+        self._timeouts_us[checkpoint] = AT_ONCE
 
     def _on_outputs_overtaken(self, event: OutputsOvertaken, task: Task) -> list[Effect]:
         self.elements.overtook(event.checkpoint, event.passed)
         return self.write_complete(task)
 
     def barrier(self, checkpoint: CheckpointId, wanted: Format | None) -> list[Effect]:
-        """Send the barrier on: behind the waiting output, or before it when the alignment timeout is 0."""
+        """Send the barrier on: behind the waiting output, or before it when it overtakes at once."""
         timeout_us = self._timeouts_us.get(checkpoint)
         self._timeouts_us = {one: after_us for one, after_us in self._timeouts_us.items() if one > checkpoint}
         barrier = Barrier(checkpoint, timeout_us, wanted)
-        overtaken = self._overtaken_outputs if timeout_us == 0 else ()
+        overtaken = self._overtaken_outputs if timeout_us == AT_ONCE else ()
         in_order: list[Effect] = [Send(channel, barrier) for channel in self._outputs if channel not in overtaken]
         return [*in_order, Overtake(barrier, overtaken)] if overtaken else in_order
 
@@ -118,7 +118,7 @@ class Unaligned:
         barriers overtake."""
         if self._ledger is not None:
             self._ledger.mark(checkpoint)
-        overtaken = self._overtaken_outputs if self._timeouts_us.get(checkpoint) == 0 else ()
+        overtaken = self._overtaken_outputs if self._timeouts_us.get(checkpoint) == AT_ONCE else ()
         if missing or overtaken:
             self.elements.begin(checkpoint, missing, overtaken)
 

@@ -109,7 +109,19 @@ def test_what_is_referred_to_is_safe_once_the_sync_behind_it_is_done() -> None:
     book.synced(serial)
     assert book.is_safe(serial)
     assert not book.is_safe(later)
-    assert book.is_safe(book.secure({})[0])
+    assert book.secure({}) == (None, [])
+    assert book.is_safe(None), "there is nothing to wait for"
+
+
+def test_what_the_log_held_before_this_attempt_waits_for_no_sync() -> None:
+    book = ledger()
+    book.resume(0, 4, 6)
+    entries = taken(book, record(4), record(5))
+    assert [(one.number, one.is_logged, one.serial) for one in entries] == [(4, True, None), (5, True, None)]
+    assert book.secure({0: entries}) == (None, [])
+    (new,) = taken(book, record(6))
+    serial, effects = book.secure({0: [*entries, new]})
+    assert (new.serial, effects) == (serial, [Sync(serial)])
 
 
 def test_what_no_checkpoint_asks_for_is_trimmed_up_to_the_oldest_that_may() -> None:
