@@ -11,7 +11,7 @@ keep their order, and the types their names: journals of saved runs have them.
 from __future__ import annotations
 
 from enum import Enum
-from typing import dataclass_transform
+from typing import Annotated, dataclass_transform
 
 import msgspec
 
@@ -24,6 +24,10 @@ from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.vocabulary.status_changes import AnyStatusChange
 from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome, Unfinished
 from .core.vocabulary.upgrades import Upgrade
+
+Words = Annotated[str, msgspec.Meta(min_length=1)]
+"""Text that is never empty: None stands where nothing is said.  Journals of older runs have "" there (see
+`former_journals`)."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -208,8 +212,8 @@ def task_failed(task: TaskId, attempt: AttemptId, cause: AnyCause, fault: int | 
 class CoordinatorChanged(Observed):
     up: bool
     fault: int | None
-    reason: str = ""
-    """why it died without a fault, in words"""
+    reason: Words | None = None
+    """why it died without a fault"""
 
 
 class NeededFile(msgspec.Struct, frozen=True, array_like=True):
@@ -269,7 +273,8 @@ class CommandIssued(Observed):
     inserted: dict[str, str] = msgspec.field(default_factory=dict)
     snapshot: CheckpointId | None = None
     """the one that the user named; None: the newest"""
-    format: str = ""
+    format: Words | None = None
+    """of the snapshot that it asks for; None: the job's own, or it asks for none"""
     claimed: bool | None = None
     """of a resume: what the user said of the snapshot (`Claims`)"""
     upgrade: Upgrade | None = None
@@ -279,30 +284,30 @@ class CommandIssued(Observed):
 class CommandReturned(Observed):
     command: int
     checkpoint: CheckpointId | None
-    error: str
-    """the cause in words"""
+    error: Words | None
+    """the cause in words; None for a command that was carried out"""
     cause: AnyCause | None = None
     """None for a command that was carried out, and in journals of older runs"""
 
 
 def command_returned(command: int, checkpoint: CheckpointId | None, cause: AnyCause | None) -> CommandReturned:
     """The answer, with its cause put into words."""
-    return CommandReturned(command, checkpoint, str(cause) if cause is not None else "", cause)
+    return CommandReturned(command, checkpoint, str(cause) if cause is not None else None, cause)
 
 
 class JobEnded(Observed):
     job: int
     status: Status
     checkpoint: CheckpointId | None
-    reason: str
-    """the cause in words"""
+    reason: Words | None
+    """the cause in words; None for a job that ended well"""
     cause: AnyCause | None = None
     """None for a job that ended well, and in journals of older runs"""
 
 
 def job_ended(job: int, status: Status, checkpoint: CheckpointId | None, cause: AnyCause | None) -> JobEnded:
     """The end, with its cause put into words."""
-    return JobEnded(job, status, checkpoint, str(cause) if cause is not None else "", cause)
+    return JobEnded(job, status, checkpoint, str(cause) if cause is not None else None, cause)
 
 
 # -- the logs of persistent channels -----------------------------------------------------------------
@@ -367,7 +372,8 @@ class Transacted(Observed):
 
     request: AnyRequest
     answer: Answer
-    reason: str
+    reason: Words | None
+    """None if it was carried out"""
     unfinished: tuple[Unfinished, ...]
     applied: int
     """how many records its writer had applied when it sent the request"""
@@ -379,7 +385,7 @@ class Transacted(Observed):
     @classmethod
     def of(cls, request: AnyRequest, outcome: Outcome, applied: int) -> Transacted:
         if isinstance(outcome, Done):
-            return cls(request, Answer.DONE, "", outcome.unfinished, applied)
+            return cls(request, Answer.DONE, None, outcome.unfinished, applied)
         if isinstance(outcome, Denied):
             return cls(request, Answer.DENIED, outcome.reason, (), applied)
         return cls(request, Answer.NONE, expect(outcome, NoAnswer).reason, (), applied)
@@ -523,9 +529,9 @@ class Timed(Observed):
     what: str
     task: str
     attempt: int
-    peer: str = ""
-    detail: str = ""
-    channel: str = ""
+    peer: Words | None = None
+    detail: Words | None = None
+    channel: Words | None = None
     position: int | None = None
     """in the channel; restored elements have negative positions"""
     checkpoint: int | None = None

@@ -62,7 +62,8 @@ class Reader(Generic[Message]):
     def __init__(self, codec: Codec[Message]) -> None:
         self._codec = codec
         self._buffer = bytearray()
-        self._broken = ""
+        self._broken: str | None = None
+        """what was wrong with the first bad frame, if there was one"""
 
     @property
     def pending(self) -> int:
@@ -71,7 +72,7 @@ class Reader(Generic[Message]):
 
     def feed(self, data: bytes) -> list[Message]:
         """The messages that `data` completes; raises WireError, now and from then on, about the first bad frame."""
-        if self._broken:
+        if self._broken is not None:
             raise WireError(self._broken)
         self._buffer += data
         messages: list[Message] = []
@@ -86,7 +87,7 @@ class Reader(Generic[Message]):
 
     def end(self) -> None:
         """The stream is over; raises WireError when that was within a frame."""
-        if self._broken or self._buffer:
+        if self._broken is not None or self._buffer:
             raise WireError(self._broken or f"the stream ended within a frame, {len(self._buffer)} bytes into it")
 
     def _take(self, messages: list[Message]) -> int:

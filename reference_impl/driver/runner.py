@@ -483,8 +483,8 @@ class TaskRunner:
             self._reaches("state-loaded", "after")
 
     def _report(self, effect: e.Report) -> None:
-        point = REPORTED_AT.get(type(effect.message), "")
-        if point not in self._points.watched:
+        point = REPORTED_AT.get(type(effect.message))
+        if point is None or point not in self._points.watched:
             self.world.control.to_coordinator(self.name, effect.message)
         elif self._reaches(point, "before"):
             self.world.control.to_coordinator(self.name, effect.message)

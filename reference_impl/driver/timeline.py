@@ -67,7 +67,7 @@ def show_taken(observer: Observer, task: Shown, what: str, channel: Inbound, ele
             what,
             task.name,
             task.attempt,
-            peer=channel.sender.name if channel.sender else "",
+            peer=channel.sender.name if channel.sender else None,
             channel=channel.name,
             position=position,
             checkpoint=getattr(element, "checkpoint", None),

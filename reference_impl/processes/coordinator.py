@@ -367,9 +367,7 @@ class CoordinatorProcessWorld(ProcessWorld):
         elif order.job > self.job_number or self.runner_now is None:
             return  # this process has just started, and does not know the job yet
         elif self.points.reach("savepoint-requested", None, "before", self.runner_now):
-            self.runner_now.feed(
-                Commanded(order.command, order.kind, order.drain, order.format or None, order.snapshot)
-            )
+            self.runner_now.feed(Commanded(order.command, order.kind, order.drain, order.format, order.snapshot))
             self.points.reach("savepoint-requested", None, "after", self.runner_now)
 
     def _meddle(self, order: Meddle) -> None:

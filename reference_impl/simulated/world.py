@@ -149,7 +149,8 @@ class World:
         self._latest: dict[TaskId, TaskRunner] = {}
         self.nodes = {task: number % settings.nodes for task, number in numbered(graphs).items()}
         self._director: Director | None = None
-        self._phase = ""
+        self._phase: str | None = None
+        """the phase that was reported last, if any was"""
         self._attempts = 0
         self._submission = Submission()
         self._commands: dict[int, int] = {}
@@ -306,17 +307,17 @@ class World:
         self.coordinator.feed(CoordinatorStarted(record))
 
     def command(
-        self, command: int, kind: CommandKind, drain: bool, how: str, snapshot: CheckpointId | None = None
+        self, command: int, kind: CommandKind, drain: bool, how: str | None, snapshot: CheckpointId | None = None
     ) -> None:
         """A user requests something of the coordinator; while there is none the request is refused.  `how`: the format
-        of the snapshot that is asked for; `snapshot`: the one that is to be deleted."""
+        of the snapshot that is asked for, None for the job's own; `snapshot`: the one that is to be deleted."""
         self.observer.saw(o.CommandIssued(command, kind, drain, snapshot=snapshot, format=how))
         if self.coordinator is None or not self.coordinator.alive:
             self.observer.saw(o.command_returned(command, None, NoCoordinator()))
             return
         self._commands[command] = self.job_number
         if self.points.reach("savepoint-requested", None, "before", self.coordinator):
-            self.coordinator.feed(Commanded(command, kind, drain, how or None, snapshot))
+            self.coordinator.feed(Commanded(command, kind, drain, how, snapshot))
             self.points.reach("savepoint-requested", None, "after", self.coordinator)
 
     def command_returned(self, effect: Return) -> None:
@@ -447,7 +448,7 @@ class World:
         coordinator.alive = False
         if self.settings.memory:  # the snapshots die with it, also those of the job that this one resumes
             self._submission = msgspec.structs.replace(self._submission, initial=())
-        self.observer.saw(o.CoordinatorChanged(False, fault, str(cause) if cause is not None else ""))
+        self.observer.saw(o.CoordinatorChanged(False, fault, str(cause) if cause is not None else None))
         for command in list(self._commands):
             del self._commands[command]
             self.observer.saw(o.command_returned(command, None, CoordinatorDied()))

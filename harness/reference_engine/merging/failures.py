@@ -316,7 +316,7 @@ class _Judge:
                 self.kept.append(one.with_event(failed, shift))
 
     def _lose_coordinator(self, one: Placed, entry: o.Died) -> None:
-        self._change(one, o.CoordinatorChanged(False, entry.fault, entry.reason if entry.fault is None else ""))
+        self._change(one, o.CoordinatorChanged(False, entry.fault, entry.reason if entry.fault is None else None))
         for command, asked in self._asked.items():
             if command not in self._answered and asked.kind is not CommandKind.RESUME:
                 self._answer(one, o.command_returned(command, None, CoordinatorDied()))

@@ -271,7 +271,7 @@ def _sealed_by(entry: o.Observed) -> str:
 
 
 def _done(request: t.AnyRequest, applied: int) -> o.Transacted:
-    return o.Transacted(request, o.Answer.DONE, "", (), applied)
+    return o.Transacted(request, o.Answer.DONE, None, (), applied)
 
 
 def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]:

@@ -72,6 +72,7 @@ LAST = frozenset(
 """kinds of faults that act for some time after they have fired, and then heal (a cut does so at a proxy alone)"""
 
 WRITES = (t.Append, t.Upsert)
+Text = o.Words | None
 CHANGES = (t.Write, t.PreCommit, t.Commit, t.AbortTransaction)
 """requests that change a transaction which has begun"""
 
@@ -252,7 +253,7 @@ class Recorder:
             )
         )
         self._show_change(
-            "checkpoint-triggered", change.attempt, change.checkpoint, "savepoint" if change.savepoint else ""
+            "checkpoint-triggered", change.attempt, change.checkpoint, "savepoint" if change.savepoint else None
         )
 
     def _checkpoint_acknowledged(self, change: changes.CheckpointAcknowledged, job: int) -> None:
@@ -265,7 +266,7 @@ class Recorder:
         )
         self._show_change("checkpoint-aborted", change.attempt, checkpoint, why)
 
-    def _show_change(self, what: str, attempt: int, checkpoint: int | None, detail: str = "") -> None:
+    def _show_change(self, what: str, attempt: int, checkpoint: int | None, detail: Text = None) -> None:
         if self.detailed:
             self.timed(what, "coordinator", attempt, checkpoint=checkpoint, detail=detail)
 
@@ -283,12 +284,12 @@ class Recorder:
         )
 
     def _coordinator_changed(self, event: o.CoordinatorChanged) -> None:
-        entry: h.AnyJournalEntry
+        order, now = self.order(), self.now()
         if event.up:
-            entry = h.CoordinatorUp(order=self.order(), at_us=self.now())
+            self.history.journal.append(h.CoordinatorUp(order=order, at_us=now))
         else:
-            entry = h.CoordinatorDown(order=self.order(), at_us=self.now(), fault=event.fault, reason=event.reason)
-        self.history.journal.append(entry)
+            why = event.reason or ""
+            self.history.journal.append(h.CoordinatorDown(order=order, at_us=now, fault=event.fault, reason=why))
         if self.detailed:
             self.timed("coordinator-up" if event.up else "killed", "coordinator", 0)
 
@@ -296,9 +297,8 @@ class Recorder:
         entry = h.CommandIssued(
             order=self.order(), at_us=self.now(), command=event.command, kind=event.kind.value, drain=event.drain
         )
-        entry.format = event.format
         entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
-        entry.checkpoint, entry.claimed = event.snapshot, event.claimed
+        entry.format, entry.checkpoint, entry.claimed = event.format or "", event.snapshot, event.claimed
         if event.upgrade is not None:
             mapping, retyped = event.upgrade.mapping, event.upgrade.retyped
             entry.upgrade = Upgrade(
@@ -320,7 +320,7 @@ class Recorder:
                 at_us=self.now(),
                 command=event.command,
                 checkpoint=event.checkpoint,
-                error=event.error,
+                error=event.error or "",
                 cause=translated(event.cause),
             )
         )
@@ -333,7 +333,7 @@ class Recorder:
                 job=event.job,
                 status=event.status.value,
                 checkpoint=event.checkpoint,
-                reason=event.reason,
+                reason=event.reason or "",
                 cause=translated(event.cause),
             )
         )
@@ -523,12 +523,12 @@ class Recorder:
         self.history.lasting = sorted(self._lasting)
         self.history.healed = None if self._lasting else order
 
-    def show(self, what: str, run: h.TaskRun, checkpoint: int | None, detail: str = "") -> None:
+    def show(self, what: str, run: h.TaskRun, checkpoint: int | None, detail: Text = None) -> None:
         if self.detailed:
             self.timed(what, run.task, run.attempt, checkpoint=checkpoint, detail=detail)
 
     def timed(
-        self, what: str, task: str, attempt: int, *, checkpoint: int | None = None, detail: str = "", peer: str = ""
+        self, what: str, task: str, attempt: int, checkpoint: int | None = None, detail: Text = None, peer: Text = None
     ) -> None:
         self._timed(o.Timed(what, task, attempt, peer=peer, detail=detail, checkpoint=checkpoint))
 
@@ -540,9 +540,9 @@ class Recorder:
                 what=event.what,
                 task=event.task,
                 attempt=event.attempt,
-                peer=event.peer,
-                detail=event.detail,
-                channel=event.channel,
+                peer=event.peer or "",
+                detail=event.detail or "",
+                channel=event.channel or "",
                 position=event.position if event.position is not None else -1,
                 checkpoint=event.checkpoint,
                 origin=event.origin,

@@ -291,7 +291,7 @@ class Run:
                 self._unapplied.pop(name, None)
                 drain = isinstance(command, StopWithSavepoint) and command.drain
                 assert isinstance(command, Savepoint | StopWithSavepoint | Cancel)
-                self.world.command(number, CommandKind(kind_of(command)), drain, format_of(command))
+                self.world.command(number, CommandKind(kind_of(command)), drain, format_of(command) or None)
 
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())
@@ -303,7 +303,7 @@ class Run:
             snapshot = None if self.world.job_over else self._meant(command.snapshot)
             if snapshot is not None:
                 self._unapplied.pop(name, None)
-                self.world.command(number, CommandKind(kind_of(command)), False, "", CheckpointId(snapshot))
+                self.world.command(number, CommandKind(kind_of(command)), False, None, CheckpointId(snapshot))
 
         return lambda: self.world.loop.after(0, lambda *_: act())
 

@@ -62,13 +62,32 @@ def _cause(value: Any) -> Any:
     return msgspec.to_builtins(causes.Declined(value["task"], declining))
 
 
+def _none_for_empty(*places: int) -> Callable[[list[Any]], list[Any]]:
+    """These fields were "" where they said nothing."""
+
+    def convert(fields: list[Any]) -> list[Any]:
+        return [None if place in places and field == "" else field for place, field in enumerate(fields)]
+
+    return convert
+
+
+def _both(
+    first: Callable[[list[Any]], list[Any]], then: Callable[[list[Any]], list[Any]]
+) -> Callable[[list[Any]], list[Any]]:
+    return lambda fields: then(first(fields))
+
+
 _FIELDS: Mapping[str, Callable[[list[Any]], list[Any]]] = {
     "CheckpointCompleting": _snapshot,
     "CheckpointCompleted": _snapshot,
     "Noted": _noted,
     "TaskFailed": _caused,
-    "CommandReturned": _caused,
-    "JobEnded": _caused,
+    "CommandReturned": _both(_caused, _none_for_empty(2)),
+    "JobEnded": _both(_caused, _none_for_empty(3)),
+    "CoordinatorChanged": _none_for_empty(2),
+    "CommandIssued": _none_for_empty(6),
+    "Transacted": _none_for_empty(2),
+    "Timed": _none_for_empty(3, 4, 5),
 }
 """by event: its fields today"""
 

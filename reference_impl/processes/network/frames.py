@@ -285,7 +285,8 @@ class Issue(Frame):
     command: int
     kind: CommandKind
     drain: bool
-    format: str = ""
+    format: str | None = None
+    """of the snapshot that it asks for; None: the job's own, or it asks for none"""
     snapshot: CheckpointId | None = None
     """the one that is to be deleted"""
 

@@ -112,7 +112,30 @@ def test_a_journal_of_a_former_version_is_read(path: Path) -> None:
     assert [entry.event for entry in read] == [
         o.TaskStarted(0, TASK, "a", 0, ATTEMPT, 1, ("s-0>a-0",), ()),
         o.Ticked(0, 7),
-        o.Transacted(request, o.Answer.DONE, "", (("y", CHECKPOINT),), 4),
+        o.Transacted(request, o.Answer.DONE, None, (("y", CHECKPOINT),), 4),
+    ]
+
+
+def test_what_former_journals_leave_empty_is_none(path: Path) -> None:
+    former = [
+        ["CommandIssued", 0, "savepoint", False, {}, {}, None, "", None, None],
+        ["CommandReturned", 0, 3, "", None],
+        ["JobEnded", 1, "finished", 3, "", None],
+        ["CoordinatorChanged", False, 4, ""],
+        ["Transacted", t.Commit(**BY, name="x"), "done", "", [["y", None]], 4],
+        ["Timed", "killed", TASK, 2, "", "", "", None, None, None],
+        ["Timed", "killed", TASK, 2, "b-0", "it died", "a-0>b-0", None, None, None],
+    ]
+    path.write_bytes(framed([[stamp, event] for stamp, event in enumerate(former)]))
+
+    assert [entry.event for entry in read_journal(path)] == [
+        o.CommandIssued(0, CommandKind.SAVEPOINT, False),
+        o.command_returned(0, CHECKPOINT, None),
+        o.job_ended(1, Status.FINISHED, CHECKPOINT, None),
+        o.CoordinatorChanged(False, 4),
+        o.Transacted(t.Commit(**BY, name="x"), o.Answer.DONE, None, (("y", None),), 4),
+        o.Timed("killed", TASK, 2),
+        o.Timed("killed", TASK, 2, "b-0", "it died", "a-0>b-0"),
     ]
 
 
@@ -257,7 +280,7 @@ def everything(journal: Journal) -> None:
     journal.saw(o.LogTrimmed("job-1/log/a-0-2/0", 4))
     journal.saw(o.LogsCleared(["job-1/log/a-0-2/0"]))
     journal.saw(o.CommandIssued(0, CommandKind.SAVEPOINT, False))
-    journal.saw(o.CommandReturned(0, CHECKPOINT, ""))
+    journal.saw(o.CommandReturned(0, CHECKPOINT, None))
     journal.saw(o.job_ended(1, Status.FINISHED, CHECKPOINT, None))
     for request in REQUESTS:
         journal.saw(o.Transacting(request))
@@ -326,7 +349,7 @@ def test_a_log_knows_how_much_is_in_it(journal: Journal) -> None:
 @pytest.mark.parametrize(
     ("outcome", "answered_"),
     [
-        (t.Done(unfinished=UNFINISHED), (o.Answer.DONE, "", UNFINISHED)),
+        (t.Done(unfinished=UNFINISHED), (o.Answer.DONE, None, UNFINISHED)),
         (t.Denied(reason="fenced"), (o.Answer.DENIED, "fenced", ())),
         (t.NoAnswer(reason="gone"), (o.Answer.NONE, "gone", ())),
     ],

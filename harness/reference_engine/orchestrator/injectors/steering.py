@@ -66,7 +66,7 @@ class Steering:
 
     def _issue(self, number: int, name: str, command: AnyCommand) -> Callable[[], None]:
         kind, drain = CommandKind(kind_of(command)), isinstance(command, StopWithSavepoint) and command.drain
-        how = format_of(command)
+        how = format_of(command) or None
 
         def act() -> None:
             if self._jobs.is_over:

@@ -147,7 +147,7 @@ def test_every_sentence_of_an_event_is_reworded_here() -> None:
         (event.__name__, field.name)
         for event in o.Observed.__subclasses__()
         for field in msgspec.structs.fields(event)
-        if field.type is str and field.name in ("reason", "error", "detail", "message")
+        if field.type in (str, o.Words | None) and field.name in ("reason", "error", "detail", "message")
     }
     assert told == {(event.__name__, field) for event, field in SENTENCES.items()} | {
         ("Timed", "detail"),  # the time line, which nobody judges
