@@ -17,7 +17,7 @@ from ..core.decisions.checkpointing import (
     Tolerance,
     Triggering,
 )
-from ..core.decisions.failover import Failover
+from ..core.decisions.failover_strategy import FailoverStrategy
 from ..core.decisions.fencing import Fencing
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import AnyCause, TimedOut
@@ -112,7 +112,7 @@ class KeepsRejectedState(Completion):
         return []
 
 
-class RestartsAtOnce(Failover):
+class RestartsAtOnce(FailoverStrategy):
     """E05: a restart chooses its snapshot while the record of a newer one is being written."""
 
     def must_wait(self, being_stored: Sequence[CheckpointId]) -> bool:
@@ -210,7 +210,7 @@ def e11() -> dict[str, Triggering | Completion]:
     return {"triggering": count, "completion": CountsDown(count)}
 
 
-class BeginsAgain(Failover):
+class BeginsAgain(FailoverStrategy):
     """E13: a failure that is reported during a restart begins another restart."""
 
     def restarts(self, stage: Stage) -> bool:
@@ -243,7 +243,7 @@ class StartsAgain(CheckpointIds):
         return super().next(None if begins else last)
 
 
-class SeesAttemptsFail(Failover):
+class SeesAttemptsFail(FailoverStrategy):
     """F09: the attempt has failed when all tasks restart, and not when a region does."""
 
     def __init__(self, ids: StartsAgain) -> None:
@@ -264,9 +264,9 @@ class SeesAttemptsFail(Failover):
         return lost
 
 
-def f09() -> dict[str, CheckpointIds | Failover]:
+def f09() -> dict[str, CheckpointIds | FailoverStrategy]:
     ids = StartsAgain()
-    return {"checkpoint_ids": ids, "failover": SeesAttemptsFail(ids)}
+    return {"checkpoint_ids": ids, "failover_strategy": SeesAttemptsFail(ids)}
 
 
 class StopsTheNext(Fencing):
@@ -322,7 +322,7 @@ DEFECTS = (
         upstream="JET#2824 (3e83a671ae)",
         title="a restart chooses its snapshot while a newer checkpoint is being completed",
         invariant="progress",
-        replacements=lambda: {"failover": RestartsAtOnce()},
+        replacements=lambda: {"failover_strategy": RestartsAtOnce()},
     ),
     Defect(
         id="E09",
@@ -350,7 +350,7 @@ DEFECTS = (
         upstream="FLINK-9788",
         title="a second failure during a restart begins another restart",
         invariant="progress",
-        replacements=lambda: {"failover": BeginsAgain()},
+        replacements=lambda: {"failover_strategy": BeginsAgain()},
     ),
     Defect(
         id="E14",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.decisions.checkpointing import CheckpointPlan, RestoreChoice, Situation, Triggering
-from ..core.decisions.failover import Failover
+from ..core.decisions.failover_strategy import FailoverStrategy
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.events import CompletedCheckpoint
 from ..core.vocabulary.ids import TaskId
@@ -39,7 +39,7 @@ class PartFromNothing(RestoreChoice):
         return None
 
 
-class PartOfTheEnd(Failover):
+class PartOfTheEnd(FailoverStrategy):
     """J21: the failure of a region restarts that region, even when other regions have finished already."""
 
     def lost_with(
@@ -71,6 +71,6 @@ DEFECTS = (
         upstream="FLINK-21030",
         title="after a stop with savepoint a failed region restarts alone although another has finished",
         invariant="no-data-loss",
-        replacements=lambda: {"failover": PartOfTheEnd()},
+        replacements=lambda: {"failover_strategy": PartOfTheEnd()},
     ),
 )

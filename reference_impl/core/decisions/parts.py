@@ -12,7 +12,7 @@ from .checkpointing import CheckpointIds, Cleanup, Completion, RestoreChoice, To
 from .commits import Committing, GlobalCommitting, PreCommitting, SinkRecovery
 from .enumerating import Enumerating
 from .event_time import Firing, Watermarks
-from .failover import Failover
+from .failover_strategy import FailoverStrategy
 from .fencing import Fencing
 from .finishing import Ending, Finishing
 from .in_flight import Capture
@@ -62,7 +62,7 @@ class Parts:
         self.triggering = Triggering()
         self.completion = Completion()
         self.tolerance = Tolerance()
-        self.failover = Failover()
+        self.failover_strategy = FailoverStrategy()
         self.fencing = Fencing()
         self.restore_choice = RestoreChoice()
         self.upgrading = Upgrading()

@@ -49,7 +49,7 @@ class Failover:
         closing: JobClosing,
     ) -> None:
         self._config = config
-        self._decision = parts.failover
+        self._decision = parts.failover_strategy
         self._life = life
         self._attempts = attempts
         self._under_way = under_way

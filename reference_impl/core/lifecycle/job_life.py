@@ -49,7 +49,7 @@ MAY_FOLLOW: Mapping[type, tuple[type, ...]] = {
     Ended: (),
 }
 """What may follow each place; what may follow itself goes on there.  Two transitions are decisions that the correct
-engine does not take (`decisions.failover`): a loss restarts nothing in Saving, and never a region alone in
+engine does not take (`decisions.failover_strategy`): a loss restarts nothing in Saving, and never a region alone in
 Terminating."""
 
 

@@ -5,7 +5,7 @@ another, so that a region can go back to the latest complete checkpoint on its o
 get a new attempt number, and with it a fence of their own.  The other tasks keep their
 number, their state and their open transactions.  No checkpoint is taken meanwhile, since some
 of its snapshots would be missing.  The end of the job concerns all tasks; a failure amid it
-restarts all of them (`decisions.failover`).
+restarts all of them (`decisions.failover_strategy`).
 
 With local recovery only the lost tasks restart (UNA-4; `local_recovery`).  Then each task is a region of its own here.
 """
@@ -101,7 +101,7 @@ class RegionalFailover:
         """The tasks that restart now that this one is lost; none if it is about to restart anyhow."""
         if not self._config.by_region:
             return self._tasks
-        lost = self._parts.failover.lost_with(self.region_of(task), self._tasks, stage, is_ending)
+        lost = self._parts.failover_strategy.lost_with(self.region_of(task), self._tasks, stage, is_ending)
         region = self.stage
         if region is None:
             return lost

@@ -9,7 +9,7 @@ from ..vocabulary.stages import Deploying, PartialFailover, Stage, Terminating, 
 from .part import Part
 
 
-class Failover(Part):
+class FailoverStrategy(Part):
     """What a failure of a task restarts, and what is kept of the failed attempt."""
 
     def restarts(self, stage: Stage) -> bool:
