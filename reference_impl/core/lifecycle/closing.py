@@ -120,7 +120,7 @@ class JobClosing:
         effects = self._cancellation.end_last_attempt(JobClosed(closure.status))
         self._attempts.begin()
         self._life.enter(Closing(closure, self._attempts.newest))
-        return [*effects, *self._records.save(Close(command), closure)]
+        return [*effects, *self._records.save_closure(closure, command)]
 
     def decided(self, then: Close) -> list[Effect]:
         """The decision to close is durable."""

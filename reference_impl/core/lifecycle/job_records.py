@@ -72,7 +72,7 @@ class JobRecords:
         self._under_way = under_way
         self._completed = completed
         self.closure: Closure | None = None
-        """that a former coordinator decided to close the job, and why"""
+        """how and why the job is closed, once that is decided, by this coordinator or a former one"""
         self.has_begun = False
         """an attempt of the job has been deployed, or will be once this is durable"""
         self._version = 0
@@ -92,7 +92,13 @@ class JobRecords:
         self.has_begun = record.has_begun
         self.closure = record.closure
 
-    def save(self, then: Then, closure: Closure | None = None) -> list[Effect]:
+    def save_closure(self, closure: Closure, command: int | None) -> list[Effect]:
+        """Make durable that the job is closed, and close it only then; `command` as in `Close`.  Each later version of
+        the record says so too."""
+        self.closure = closure
+        return self.save(Close(command))
+
+    def save(self, then: Then) -> list[Effect]:
         """Make the record durable, and go on only then."""
         self._version += 1
         self._then[self._version] = then
@@ -104,7 +110,7 @@ class JobRecords:
             version=self._version,
             had_snapshot=self.had_snapshot or bool(self._completed.all),
             has_begun=self.has_begun,
-            closure=closure,
+            closure=self.closure,
         )
         return [SaveJob(record)]
 

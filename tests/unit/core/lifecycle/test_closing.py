@@ -151,7 +151,7 @@ def test_the_attempt_is_given_up_and_the_decision_made_durable_under_a_number_th
     job = Job()
     assert job.closing.close(CLOSURE, command=3) == [
         Told("cancellation.end_last_attempt", (JobClosed(Status.CANCELLED),)),
-        Told("records.save", (Close(3), CLOSURE)),
+        Told("records.save_closure", (CLOSURE, 3)),
     ]
     assert job.life.stage == Closing(CLOSURE, AttemptId(7), Deciding())
     assert job.attempts.newest == 7
@@ -159,7 +159,7 @@ def test_the_attempt_is_given_up_and_the_decision_made_durable_under_a_number_th
 
 def test_a_failed_job_is_closed_with_its_cause() -> None:
     job = Job()
-    assert job.closing.fail(Killed())[-1] == Told("records.save", (Close(None), Closure(Status.FAILED, Killed())))
+    assert job.closing.fail(Killed())[-1] == Told("records.save_closure", (Closure(Status.FAILED, Killed()), None))
 
 
 @pytest.mark.parametrize(("command", "answers"), [(3, [Return(3)]), (None, [])])

@@ -58,17 +58,18 @@ DEPLOY = DeployAll(None, Killed())
 
 
 def test_a_record_says_whether_the_job_has_begun() -> None:
+    refused = Job()
+    assert refused.records.save_closure(CLOSURE, None) == [record(1, closure=CLOSURE)]
     job = Job()
-    assert job.records.save(Close(None), CLOSURE) == [record(1, closure=CLOSURE)], "it was refused"
-    assert job.records.save(DEPLOY) == [record(2, has_begun=True)]
-    assert job.records.save(Close(None), CLOSURE) == [record(3, has_begun=True, closure=CLOSURE)]
+    assert job.records.save(DEPLOY) == [record(1, has_begun=True)]
+    assert job.records.save_closure(CLOSURE, None) == [record(2, has_begun=True, closure=CLOSURE)]
 
 
 @pytest.mark.parametrize("has_begun", [False, True])
 def test_a_successor_knows_whether_the_job_has_begun(has_begun: bool) -> None:
     job = Job()
     job.records.take_over(JobRecord(job=1, attempt=2, next_checkpoint=5, has_begun=has_begun, closure=CLOSURE))
-    assert job.records.save(Close(None), CLOSURE) == [record(1, has_begun=has_begun, closure=CLOSURE)]
+    assert job.records.save_closure(CLOSURE, None) == [record(1, has_begun=has_begun, closure=CLOSURE)]
 
 
 def test_a_record_says_how_far_was_counted_and_each_version_has_the_next_number() -> None:
@@ -76,7 +77,8 @@ def test_a_record_says_how_far_was_counted_and_each_version_has_the_next_number(
     assert job.records.save(Close(1)) == [record(1)]
     job.attempts.begin()
     job.checkpoints.next_id = CheckpointId(6)
-    assert job.records.save(Close(2), CLOSURE) == [record(2, attempt=3, next_checkpoint=6, closure=CLOSURE)]
+    assert job.records.save_closure(CLOSURE, 2) == [record(2, attempt=3, next_checkpoint=6, closure=CLOSURE)]
+    assert job.records.saved(2) == Close(2)
 
 
 def test_what_waits_for_a_version_follows_once_and_in_any_order() -> None:
@@ -103,8 +105,16 @@ def test_a_successor_counts_on_from_the_record_and_knows_what_it_says() -> None:
     assert (job.attempts.newest, job.checkpoints.next_id) == (8, 21)
     assert (job.records.had_snapshot, job.records.closure) == (True, CLOSURE)
     assert job.records.save(Close(None)) == [
-        record(31, attempt=8, next_checkpoint=21, had_snapshot=True, has_begun=True)
+        record(31, attempt=8, next_checkpoint=21, had_snapshot=True, has_begun=True, closure=CLOSURE)
     ]
+
+
+def test_that_the_job_is_closed_stays_in_each_later_version_of_the_record() -> None:
+    """As where a checkpoint whose record is being stored completes while a job with snapshots in memory closes."""
+    job = Job(snapshots_in_memory=True)
+    job.records.save_closure(CLOSURE, None)
+    job.stores(4)
+    assert job.records.save_had_snapshot_before([COMPLETES]) == [record(2, had_snapshot=True, closure=CLOSURE)]
 
 
 def test_the_first_completion_in_memory_waits_until_the_record_says_that_there_was_one() -> None:
