@@ -70,6 +70,8 @@ TEXTS_OF_ERRORS_ARE_READ_IN: dict[str, str] = {
 """Why no type or code can be read there instead; each is an error of a library."""
 ASKING = frozenset({"startswith", "endswith", "find", "index", "count", "match", "search", "fullmatch", "findall"})
 
+IDS_FROM_1 = ("CheckpointId", "AttemptId")
+"""They are counted from 1 on."""
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
     {"asyncio", "concurrent", "datetime", "importlib", "io", "logging", "multiprocessing", "os", "pathlib", "pkgutil"}
@@ -350,6 +352,28 @@ def pure_code_iterates_no_set(path: str, source: str) -> list[str]:
     return found
 
 
+def _is_sentinel(value: ast.expr | None) -> bool:
+    """Whether it is "" or a negative number."""
+    if isinstance(value, ast.UnaryOp):
+        return isinstance(value.op, ast.USub) and isinstance(value.operand, ast.Constant)
+    return isinstance(value, ast.Constant) and value.value == ""
+
+
+def fields_of_the_core_have_no_sentinels(path: str, source: str) -> list[str]:
+    """No field has "" or a negative number as its default, and no id is 0: None, or a type, says that there is none."""
+    if not path.startswith(CORE):
+        return []
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef):
+            fields = (one for one in node.body if isinstance(one, ast.AnnAssign))
+            found += [f"{path}:{one.lineno} has a sentinel as default" for one in fields if _is_sentinel(one.value)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IDS_FROM_1:
+            none = [one for one in node.args if _is_sentinel(one) or (isinstance(one, ast.Constant) and one.value == 0)]
+            found += [f"{path}:{node.lineno} makes an id that nothing has" for _ in none]
+    return found
+
+
 def no_file_is_too_long(path: str, source: str) -> list[str]:
     lines = source.count("\n")
     return [f"{path} has {lines} lines"] if lines > LONGEST_FILE else []
@@ -422,6 +446,7 @@ RULES: tuple[Rule, ...] = (
     pure_code_imports_nothing_worldly,
     pure_code_calls_nothing_unstable,
     pure_code_iterates_no_set,
+    fields_of_the_core_have_no_sentinels,
     no_file_is_too_long,
 )
 

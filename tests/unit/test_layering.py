@@ -153,6 +153,9 @@ OFFENCES: list[tuple[Rule, str, str]] = [
             'text = " ".join(str(broken).split())\n  if any(word in text for word in REFUSED): h()',
         )
     ),
+    (layering.fields_of_the_core_have_no_sentinels, "reference_impl/core/a.py", 'class A:\n    peer: str = ""'),
+    (layering.fields_of_the_core_have_no_sentinels, "reference_impl/core/a.py", "class A:\n    position: int = -1"),
+    (layering.fields_of_the_core_have_no_sentinels, "reference_impl/core/a.py", "LAST = CheckpointId(0)"),
     (layering.no_file_is_too_long, "harness/subject/run.py", "pass\n" * 601),
 ]
 
