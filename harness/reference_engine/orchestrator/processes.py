@@ -36,7 +36,7 @@ class Member:
         """by task: the live attempt in the process"""
         self.blame: int | None = None
         """the fault that made the process kill itself"""
-        self.nonsense = ""
+        self.nonsense: str | None = None
         """if the process is killed for an unreadable frame: why the frame cannot be read"""
         self._connection: Connection | None = None
         self._early: list[Frame] = []
@@ -155,7 +155,7 @@ class Processes:
 
         def end(reason: str) -> None:
             speaker = member or self._by_pid.get(pid)
-            if connection.nonsense and speaker is not None:
+            if connection.nonsense is not None and speaker is not None:
                 self._end_for(speaker, reason)
 
         connection = Connection(sock, CODEC, self._outbox, take, end)
@@ -245,9 +245,9 @@ class Processes:
         member.drain()
         member.has_ended = True
         if not self._closing:
-            how = (
-                f"{end.how} after it had sent an unreadable message ({member.nonsense})" if member.nonsense else end.how
-            )
+            how = end.how
+            if member.nonsense is not None:
+                how += f" after it had sent an unreadable message ({member.nonsense})"
             self._ended(member, Exit(code=end.code, signal=end.signal, how=how))
 
     # -- the end ---------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Launcher:
         self._frames = Frames()
         self._answers: dict[int, Answer] = {}
         self._folder: Path | None = None
-        self._door = ""
+        self._door: str | None = None
         self._closed = False
         # What it says when it cannot even start; no stream of the harness's own is held open by it.
         self._complaints = _scratch()
@@ -154,7 +154,7 @@ class Launcher:
         *,
         env: Mapping[str, str] | None = None,
         uid: int | None = None,
-        stdout: str = "",
+        stdout: str | None = None,
         gently: bool = False,
     ) -> int:
         """Start a program; its pid.  Its environment is `env`, or this process's.  `uid` needs root.  `stdout` is a
@@ -185,11 +185,11 @@ class Launcher:
     @property
     def is_apart(self) -> bool:
         """Whether what it starts is in a network of its own."""
-        return bool(self._door)
+        return self._door is not None
 
     def new_socket(self) -> socket.socket:
         """A TCP socket, not connected, that reaches the ports of what this launcher has started."""
-        if not self._door:
+        if self._door is None:
             return socket.socket()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
             asking.settimeout(self._timeout_s)

@@ -299,10 +299,10 @@ class Launcher:
             raise Refused(f"cannot start {reason}")
         return self._children.started(pid, name, gently=gently)
 
-    def _output(self, name: str, path: str = "") -> int:
+    def _output(self, name: str, path: str | None = None) -> int:
         if not name or "/" in name or "\0" in name:
             raise Refused(f"{name!r} cannot name a process: a file is named after it")
-        to = self._folder / (path or f"{LOGS}/{name}.log")
+        to = self._folder / (path if path is not None else f"{LOGS}/{name}.log")
         return os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
@@ -344,7 +344,7 @@ def serve(
     try:
         launcher = Launcher(control, client, folder, entries)
         try:
-            launcher.send(Ready(folder=str(folder), door=launcher.open_door() if is_apart else ""))
+            launcher.send(Ready(folder=str(folder), door=launcher.open_door() if is_apart else None))
             launcher.warm(warm)
             launcher.run()
         finally:

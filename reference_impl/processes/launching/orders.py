@@ -31,8 +31,8 @@ class Execute(Request, frozen=True, kw_only=True):
     env: dict[str, str]
     """all of it; nothing is inherited"""
     uid: int | None = None
-    stdout: str = ""
-    """a path within the folder, for both streams; empty for the log that carries the name"""
+    stdout: str | None = None
+    """a path within the folder, for both streams; None: the log that carries the name"""
     gently: bool = False
     """in the end it is asked to stop before it is killed"""
 
@@ -66,8 +66,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The first message of a launcher."""
 
     folder: str
-    door: str = ""
-    """where sockets of its own network are handed out; empty when it is in the machine's network"""
+    door: str | None = None
+    """where sockets of its own network are handed out; None when it is in the machine's network"""
 
 
 class Started(Request, frozen=True, kw_only=True):

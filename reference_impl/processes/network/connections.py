@@ -38,7 +38,7 @@ class Connection:
         sock.setblocking(False)
         self.sock = sock
         self.is_open = True
-        self.nonsense = ""
+        self.nonsense: str | None = None
         """what could not be read, if that has ended the connection"""
         self.partial_reads = 0
         """how many reads ended within a frame"""
@@ -105,8 +105,7 @@ class Connection:
         try:
             frames = self._reader.feed(data)
         except WireError as error:
-            self.nonsense = str(error)
-            self._end(self.nonsense)
+            self._end_of_nonsense(str(error))
             return
         if self._reader.pending:
             self.partial_reads += 1
@@ -114,8 +113,7 @@ class Connection:
             try:
                 self._outbox.clock.received(frame.stamp)
             except StampRefused as error:
-                self.nonsense = str(error)
-                self._end(self.nonsense)
+                self._end_of_nonsense(str(error))
                 return
             self._on_frame(frame)
             if not self.is_open:
@@ -135,6 +133,10 @@ class Connection:
         if greeting.proof and not had_proof:
             self._unsent[:0] = greeting.proof
             self._outbox.add(self)
+
+    def _end_of_nonsense(self, reason: str) -> None:
+        self.nonsense = reason
+        self._end(reason)
 
     def _end(self, reason: str) -> None:
         self.is_open = False
