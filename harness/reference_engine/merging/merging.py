@@ -27,7 +27,7 @@ from .local_recovery import Continued, Opened, Replaced, cut
 from .order import Journal, Placed, SinkReadBegan, Source, in_order
 from .requests import completed, rolled_back, settled, where_sent
 
-Committed = Sequence[tuple[str, Row]]
+Committed = Sequence[tuple[str | None, Row]]
 """The rows that an independent reader sees at the end, each with its transaction ("" for none)."""
 
 
@@ -70,7 +70,7 @@ def merged(
         placed = sorted([*placed, *rolled_back(placed, sources)])
     judgement = judged(placed, sources)
     first = epoch if epoch is not None else placed[0].stamp if placed else 0
-    sizes = Counter(name for name, _ in committed if name)
+    sizes = Counter(name for name, _ in committed if name is not None)
     order = 0
     if past is not None:
         order, first = past.order, first - past.at_us
@@ -88,13 +88,13 @@ def merged(
 def as_seen(committed: Committed, reads: Iterable[Sequence[str]]) -> Committed:
     """The committed rows in an order of which every read saw a prefix: sorted by the smallest read that saw their
     transaction, then as given."""
-    ranks: dict[str, int] = {}
+    ranks: dict[str | None, int] = {}
     for rank, names in enumerate(sorted(reads, key=len)):
         for name in names:
             ranks.setdefault(name, rank)
     last = len(ranks) + 1
-    for name, _ in committed:
-        ranks.setdefault(name, last)
+    for transaction, _ in committed:
+        ranks.setdefault(transaction, last)
         last += 1
     return sorted(committed, key=lambda one: ranks[one[0]])
 

@@ -43,7 +43,7 @@ class Evidence:
     def __init__(
         self,
         placed: Iterable[Placed],
-        committed: Iterable[tuple[str, Row]],
+        committed: Iterable[tuple[str | None, Row]],
         residue: Residue,
         passing: Iterable[str] = (),
         past: Past | None = None,
@@ -53,7 +53,7 @@ class Evidence:
         """visible rows of no transaction whose requests are not known to be executed"""
         self.visible: dict[str, None] = dict.fromkeys(passing)
         for name, row in committed:
-            if name:
+            if name is not None:
                 self.visible[name] = None
             else:
                 self.rows[row] += 1
@@ -143,7 +143,7 @@ def where_sent(placed: Sequence[Placed]) -> list[Placed]:
 
 def settled(
     placed: Sequence[Placed],
-    committed: Sequence[tuple[str, Row]],
+    committed: Sequence[tuple[str | None, Row]],
     residue: Residue,
     passing: Sequence[str] = (),
     past: Past | None = None,

@@ -50,8 +50,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The evidence of a run."""
 
     scenario: Scenario
-    committed: list[tuple[str, Row]]
-    """the rows that an independent reader saw at the end, each with its transaction"""
+    committed: list[tuple[str | None, Row]]
+    """the rows that an independent reader saw at the end, each with its transaction, if it was in one; in saved runs of
+    former versions with "" if it was not"""
     passing: list[str] = msgspec.field(default_factory=list, name="passed")
     """committed transactions that are not part of the job's output: those of two-phase operators"""
     residue: Residue
@@ -219,7 +220,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         [kind_of(fault) for fault in scenario.faults],
         found,
         evidence.timeline,
-        committed=evidence.committed,
+        committed=[(name or None, row) for name, row in evidence.committed],
         passing=evidence.passing,
         rolls_back=evidence.rolls_back,
         lasting=evidence.lasting,

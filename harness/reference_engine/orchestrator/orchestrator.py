@@ -12,6 +12,7 @@ from typing import Any
 
 from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import Residue
+from ....properties.model.workload import Row
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.causes import AnyCause, ProcessEnded, SnapshotTorn
 from ....reference_impl.core.vocabulary.ids import CheckpointId, newest
@@ -325,7 +326,7 @@ class Orchestrator:
         try:
             unfinished = reader.unfinished()
             if self._scenario.engine.sink == "idempotent":
-                committed = [("", row) for row in reader.table().values()]
+                committed: list[tuple[str | None, Row]] = [(None, row) for row in reader.table().values()]
             else:
                 committed = reader.committed()
             passing = reader.passing()

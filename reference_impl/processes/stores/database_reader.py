@@ -100,14 +100,14 @@ class Reader:
         """The names of committed transactions that are not part of the job's output: those of two-phase operators."""
         return [name for (name,) in self._ask("SELECT name FROM ledger WHERE aside ORDER BY name")]
 
-    def committed(self) -> list[tuple[str, Row]]:
-        """(transaction, or "" for a plain row; row), in the order they became visible where the
+    def committed(self) -> list[tuple[str | None, Row]]:
+        """(transaction, or None for a plain row, which has "" there; row), in the order they became visible where the
         server tracks when transactions commit, else in the order of names."""
         query = (
             "SELECT txn, key, value, tag, tag2 FROM output AS own LEFT JOIN final ON final.name = own.txn"
             " WHERE final.name IS NULL OR final.published ORDER BY BECOMING_VISIBLE txn, serial"
         )
-        return [(txn, (key, value, tag, tag2)) for txn, key, value, tag, tag2 in self._ask(query)]
+        return [(txn or None, (key, value, tag, tag2)) for txn, key, value, tag, tag2 in self._ask(query)]
 
     def table(self) -> dict[tuple[int | None, ...], Row]:
         """The rows of idempotent sinks by identity, in the order these first came."""

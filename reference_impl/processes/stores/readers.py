@@ -20,8 +20,9 @@ class Reader(Protocol):
     def passing(self) -> list[str]:
         """The names of committed transactions that are not part of the job's output: those of two-phase operators."""
 
-    def committed(self) -> list[tuple[str, Row]]:
-        """(transaction or "", row), in the order in which they became visible, as far as that is known."""
+    def committed(self) -> list[tuple[str | None, Row]]:
+        """(transaction, or None for a plain row; row), in the order in which they became visible, as far as that is
+        known."""
 
     def table(self) -> dict[tuple[int | None, ...], Row]:
         """The rows of idempotent sinks by identity, in the order these first came."""

@@ -88,12 +88,10 @@ class SqliteReader:
         query = "SELECT name FROM transactions WHERE status = 'committed' AND aside ORDER BY shown, serial"
         return [name for (name,) in self._ask(query)]
 
-    def committed(self) -> list[tuple[str, Row]]:
-        """(transaction, or "" for a plain row; row): plain rows as they were written, then transactions as they became
-        visible."""
-        return [
-            (name or "", (key, value, tag, tag2)) for name, key, value, tag, tag2 in self._ask("SELECT * FROM visible")
-        ]
+    def committed(self) -> list[tuple[str | None, Row]]:
+        """(transaction, or None for a plain row; row): plain rows as they were written, then transactions as they
+        became visible."""
+        return [(name, (key, value, tag, tag2)) for name, key, value, tag, tag2 in self._ask("SELECT * FROM visible")]
 
     def table(self) -> dict[tuple[int | None, ...], Row]:
         rows = self._ask("SELECT identity, key, value, tag, tag2 FROM upserted ORDER BY serial")

@@ -117,7 +117,9 @@ class Script:
 
     # -- what it becomes ---------------------------------------------------------------
 
-    def history(self, *committed: tuple[str, Row], passing: Sequence[str] = (), rolls_back: bool = False) -> h.History:
+    def history(
+        self, *committed: tuple[str | None, Row], passing: Sequence[str] = (), rolls_back: bool = False
+    ) -> h.History:
         for journal in self._journals.values():
             journal.close()
         history = h.History(

@@ -283,7 +283,7 @@ def test_rows_come_in_the_order_of_commits_not_of_names(world: Processes, sink: 
         done(sink(Commit, name))
     done(sink(Append, row=(0, 1, 1, 1)))
     assert world.reader.seen() == ["c", "a", "b"]
-    assert [name for name, _ in world.reader.committed()] == ["c", "a", "b", ""]
+    assert [name for name, _ in world.reader.committed()] == ["c", "a", "b", None]
 
 
 def test_where_there_is_no_server_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

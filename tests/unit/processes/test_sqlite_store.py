@@ -291,7 +291,7 @@ def test_a_row_whose_bytes_are_torn_off_is_not_there_and_the_others_are(world: P
         (copy / path.name).write_bytes(path.read_bytes())
     os.truncate(wal := copy / f"{file_of(copy).name}-wal", wal.stat().st_size - 500)
     torn = sqlite_store.SqliteReader(copy)
-    assert torn.committed() == [("", (number, 0, 0, 0)) for number in range(2)]
+    assert torn.committed() == [(None, (number, 0, 0, 0)) for number in range(2)]
     torn.close()
 
 
@@ -342,7 +342,7 @@ def test_a_process_that_is_stopped_with_the_lock_fails_nobody_and_loses_nothing(
     done(other(Flush, writer="sink-1"))
     done(sink(PreCommit, "a", checkpoint=1))
     done(sink(Commit, "a"))
-    plain = [row for name, row in world.reader.committed() if not name]
+    plain = [row for name, row in world.reader.committed() if name is None]
     assert plain == [(99, 0, 0, 0), (5, 5, 5, 5)]
     assert [row[0] for name, row in world.reader.committed() if name] == list(range(100))
 

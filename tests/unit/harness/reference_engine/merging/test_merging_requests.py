@@ -289,7 +289,7 @@ def test_a_row_without_an_answer_was_written_if_it_shows(script: Script) -> None
     script.sends(append(ROW))
     script.sends(append(OTHER))
 
-    history = script.history(("", ROW), ("", ROW))
+    history = script.history((None, ROW), (None, ROW))
 
     assert [(one.row, one.applied) for one in history.written] == [(ROW, 0), (ROW, 2)]
     assert history.committed == [ROW, ROW]
@@ -299,7 +299,7 @@ def test_an_equal_row_that_is_known_to_be_written_is_not_taken_twice(script: Scr
     script.asks(append(ROW))
     script.sends(append(ROW))
 
-    assert len(script.history(("", ROW)).written) == 1
+    assert len(script.history((None, ROW)).written) == 1
 
 
 # -- what the store takes back ---------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def again(history: History, run: Run, journals: Sequence[Written]) -> History:
     }
     committed = [(name, row) for name in visible_in_order(history) for row in accounts[name].rows]
     if not accounts:
-        committed = [("", row) for row in history.committed]
+        committed = [(None, row) for row in history.committed]
     merged(blank, kinds, journals, bool(history.timeline), committed=committed, rolls_back=False)
     return blank
 
