@@ -61,7 +61,7 @@ def test_a_checkpoint_that_all_have_acknowledged_is_complete_and_everybody_is_no
     wanted = [o.CommandIssued, o.CheckpointCompleting, o.CheckpointCompleted, o.CommandReturned]
     assert [kind for kind in kinds if kind in wanted] == wanted
     (returned,) = process.entries(o.CommandReturned)
-    assert (returned.command, returned.checkpoint, returned.error) == (3, 1, "")
+    assert (returned.command, returned.checkpoint, returned.error) == (3, 1, None)
     (record,), unreadable = DiskFiles(process.folder / "store").survey()
     assert (record.checkpoint, record.savepoint, unreadable) == (1, True, ())
 
