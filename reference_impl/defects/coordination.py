@@ -31,7 +31,7 @@ from .registry import Defect
 class CompletedInBatches(Completion):
     """A14: acknowledgements are applied in batches, and the checkpoints that they complete are stored newest first."""
 
-    def completes(self, acknowledged: Mapping[CheckpointId, bool]) -> tuple[CheckpointId, ...]:
+    def to_store(self, acknowledged: Mapping[CheckpointId, bool]) -> tuple[CheckpointId, ...]:
         ready = [one for one, is_acknowledged in acknowledged.items() if is_acknowledged]
         waiting = [one for one, is_acknowledged in acknowledged.items() if not is_acknowledged]
         if any(one < ready[-1] for one in waiting) if ready else True:
@@ -127,9 +127,9 @@ class CompletedTwice(Completion):
     def __init__(self) -> None:
         self._completed: list[CheckpointId] = []
 
-    def still_pending(self, pending: Sequence[CheckpointId], complete: CheckpointId) -> tuple[CheckpointId, ...]:
-        self.reached = self.reached or complete in self._completed
-        self._completed.append(complete)
+    def still_pending(self, pending: Sequence[CheckpointId], stored: CheckpointId) -> tuple[CheckpointId, ...]:
+        self.reached = self.reached or stored in self._completed
+        self._completed.append(stored)
         return tuple(pending)
 
 
@@ -199,8 +199,8 @@ class CountsDown(Completion):
     def __init__(self, count: KeepsCounting) -> None:
         self._count = count
 
-    def still_pending(self, pending: Sequence[CheckpointId], complete: CheckpointId) -> tuple[CheckpointId, ...]:
-        left = super().still_pending(pending, complete)
+    def still_pending(self, pending: Sequence[CheckpointId], stored: CheckpointId) -> tuple[CheckpointId, ...]:
+        left = super().still_pending(pending, stored)
         self._count.completed(len(left))
         return left
 

@@ -19,7 +19,8 @@ def arrival_at(channel: Inbound, place: int) -> int:
 
 
 def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple[int, int] | None:
-    """(arrival, channel) of the first element in a channel that is not blocked."""
+    """(arrival, channel) of the first element in a channel that is not blocked.  Elements that waited in a blocked
+    channel arrived earlier than new ones, so they come first (ABS-2)."""
     first, chosen = NEVER, 0
     for number, channel in enumerate(inputs):
         if channel.queue and not blocked[number]:

@@ -1,4 +1,4 @@
-"""Working state on the heap: a dictionary, copied as a whole at a snapshot (the simplest copy-on-write)."""
+"""Working state on the heap: a dictionary, copied as a whole when a snapshot is taken."""
 
 from __future__ import annotations
 

@@ -66,10 +66,11 @@ class CheckpointPlan(msgspec.Struct, frozen=True):
 
 
 class Triggering(Part):
-    """When a checkpoint may be triggered, which tasks take part in it, and when it is aborted."""
+    """When a checkpoint may be triggered, which tasks take part in it, and whether it can time out."""
 
     def allowed(self, now: Situation) -> bool:
-        """Only while every task runs, nothing is ending, and fewer are under way than may be."""
+        """Only while every task runs, nothing is ending, fewer are under way than may be, and no input has ended, or
+        checkpoints go on after that (FIN-7)."""
         runs = isinstance(now.stage, Working) and not now.is_ending and now.is_open
         return runs and now.under_way < now.concurrent
 
@@ -108,14 +109,14 @@ class Completion(Part):
         state, which then nobody needs.  A repeat counts too: the state is the same."""
         return ack.task not in pending.finished
 
-    def completes(self, acknowledged: Mapping[CheckpointId, bool]) -> tuple[CheckpointId, ...]:
-        """The checkpoints to complete now, in order.  `acknowledged` says of each pending checkpoint whether all have
-        acknowledged it."""
+    def to_store(self, acknowledged: Mapping[CheckpointId, bool]) -> tuple[CheckpointId, ...]:
+        """The checkpoints whose records are stored now, in order; they are complete once the records are durable.
+        `acknowledged` says of each pending checkpoint whether all have acknowledged it."""
         return tuple(checkpoint for checkpoint, by_all in acknowledged.items() if by_all)
 
-    def still_pending(self, pending: Sequence[CheckpointId], complete: CheckpointId) -> tuple[CheckpointId, ...]:
-        """The checkpoints that go on taking acknowledgements once one is complete: all others."""
-        return tuple(checkpoint for checkpoint in pending if checkpoint != complete)
+    def still_pending(self, pending: Sequence[CheckpointId], stored: CheckpointId) -> tuple[CheckpointId, ...]:
+        """The checkpoints that go on taking acknowledgements while the record of one is being stored: all others."""
+        return tuple(checkpoint for checkpoint in pending if checkpoint != stored)
 
     def unwanted(self, ack: Ack, taker: PendingView | None) -> list[Handle]:
         """The handles to discard after an acknowledgement: that of its state, if no pending checkpoint took it."""
@@ -144,7 +145,7 @@ class Tolerance(Part):
         """How many have failed in a row with this failure, `before` without it.  It does not count if a newer
         checkpoint is complete (`complete` is the newest), or if a task declined for a barrier that came in the place of
         the checkpoint's (as in Flink's `CheckpointFailureManager`): the newer checkpoint may complete, and what was
-        aborted upstream was counted there."""
+        a task aborted upstream was counted when it did so."""
         counts = complete is None or failure.checkpoint > complete
         return before + (counts and self.has_failed(failure.cause))
 
@@ -188,7 +189,7 @@ class RestoreChoice(Part):
         """The snapshots among which a job may choose.
 
         Of former jobs all, unless its user began it from a `named` one: then none that is newer.  Of its own all; but
-        without `savepoints` none that it took for a user and went on from (SNAP-6).
+        without `savepoints` no savepoint, except the one that ended the job (SNAP-6).
         """
         if named is not None:
             retained = tuple(one for one in retained if one.job == job or one.checkpoint <= named)
@@ -219,8 +220,8 @@ class Cleanup(Part):
     """Which snapshots may be deleted, and when."""
 
     def owns(self, snapshot: CompletedCheckpoint, claims: Claims) -> bool:
-        """Whether the job may delete a snapshot by itself: as its user said on resuming from it (SNAP-3), and else any
-        checkpoint and no savepoint."""
+        """Whether the job may delete a snapshot by itself: as its user said on resuming from it (SNAP-3).  Of all other
+        snapshots it may delete checkpoints, and no savepoints."""
         return claims.get(snapshot.checkpoint, not snapshot.savepoint)
 
     def subsumed(self, retained: Sequence[CompletedCheckpoint], keep: int, claims: Claims) -> list[CompletedCheckpoint]:

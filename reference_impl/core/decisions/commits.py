@@ -111,6 +111,6 @@ class SinkRecovery(Part):
         return verdict_on(outcome)
 
     def to_abort(self, restored: Sequence[Sealed], unfinished: Sequence[Unfinished]) -> list[str]:
-        """Everything else that the writer left unfinished."""
+        """The transactions that the writer left unfinished and that the restored snapshot does not have."""
         kept = [transaction.name for transaction in restored]
         return [name for name, _ in unfinished if name not in kept]

@@ -3,7 +3,8 @@
 A resumed job mostly has tasks of the same names, and messages of the former job may
 arrive after its end.  Two numbers keep them out.  Attempts are counted on over jobs, so a
 message for a past attempt finds no receiver.  A deployment, however, creates its attempt.
-So every message also names its job, and is dropped once that job is over.
+So every message also names its job, and is dropped once that job is over.  Of the same job, a late deployment
+is ignored by the node that has a newer attempt of the task (`come_up`).
 """
 
 from __future__ import annotations

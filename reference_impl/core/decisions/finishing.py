@@ -33,7 +33,7 @@ class Finishing(Part):
 
     def may_finish(self, unanswered: int, *, is_open: bool) -> bool:
         """Whether a sink may finish: once the store has answered all its requests, and no transaction of it is open.
-        It has an open one aborted first, since no other task would."""
+        It first asks the store to abort an open one, since no other task would."""
         return not unanswered and not is_open
 
     def answer(self, message: Control, finished: Finished) -> ToCoordinator | None:

@@ -34,8 +34,8 @@ class Capture(Part):
         return partitioning in OVERTAKEN_EDGES
 
     def alignment_timeout(self, timeout_us: int | None, may_overtake: bool) -> int | None:
-        """After which time an alignment goes on unaligned; None: never.  So it is where the barriers of the task's
-        inputs may not overtake, since some edges are never unaligned (UNA-1)."""
+        """After which time an alignment goes on unaligned; None: never.  Also None where the barriers of the
+        task's inputs may not overtake, since some edges are never unaligned (UNA-1)."""
         return timeout_us if may_overtake else None
 
     def begun(self, checkpoint: CheckpointId, recorded: Mapping[CheckpointId, Recorded]) -> Recorded:

@@ -2,7 +2,8 @@
 
 `Parts` gathers them for one run.  With the parts as they are here the engine is correct.
 `reference_impl.defects` has variants that override one method, so that the core has no
-switch for any defect.  A variant sets `reached` where its wrong code runs.
+switch that names a defect: it carries out what a decision answers, such as an order of steps.
+A few arguments are there for variants alone.  A variant sets `reached` where its wrong code runs.
 """
 
 from __future__ import annotations

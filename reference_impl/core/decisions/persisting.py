@@ -19,8 +19,8 @@ class Persisting(Part):
     """What a snapshot refers to and waits for, and what a log keeps."""
 
     def is_safe(self, serial: int, synced: int) -> bool:
-        """Whether a snapshot may be written whose elements the sync `serial` makes durable; `synced` is the last that
-        is done."""
+        """Whether a snapshot may be written: its elements are durable once the sync number `serial` is done; `synced`
+        is the last that is."""
         return serial <= synced
 
     def needed_from(self, taken: Sequence[CheckpointId], complete: Complete) -> CheckpointId | None:

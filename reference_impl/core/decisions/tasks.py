@@ -88,4 +88,5 @@ class Copying(Part):
     """How working state on the heap is copied for a snapshot that is written later (ABS-8)."""
 
     def copy(self, heap: dict[Any, Any]) -> dict[Any, Any]:
+        """A copy that later changes do not reach: lists are copied too, everything else in a state is immutable."""
         return {key: list(value) if isinstance(value, list) else value for key, value in heap.items()}

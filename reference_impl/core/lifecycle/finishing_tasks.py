@@ -57,13 +57,13 @@ class FinishingTasks:
 
     # -- one by one ----------------------------------------------------------------------
 
-    def order(self, complete: PendingCheckpoint) -> list[Effect]:
+    def order(self, completed: PendingCheckpoint) -> list[Effect]:
         """A checkpoint is complete: order those tasks to finish whose whole work it covers.  If the job is about to
         end, all tasks are soon ordered to."""
         if self._under_way.is_ending:
             return []
         some_before = bool(self._ends.ordered_to_finish)
-        tasks = self._ends.order_to_finish(complete.ended, complete.checkpoint)
+        tasks = self._ends.order_to_finish(completed.ended, completed.checkpoint)
         reminds = bool(tasks) and not some_before
         return [*self._orders(tasks), *(self._remind(RetryTerminateTasks(), tasks) if reminds else ())]
 

@@ -20,8 +20,8 @@ ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first
                                     ../../driver/queues.py: first_to_arrive (what waited comes first)
                                     ../extensions/operator_work.py: OperatorWork.snapshot (rows held back)
 ABS-3  several checkpoints          ../job/config.py: Config (the number, the times, the tolerated failures)
-                                    checkpoints.py: Checkpoints.create, Checkpoints.trigger
-                                    (the timeout begins)
+                                    checkpoints.py: Checkpoints.create    checkpoints.py: Checkpoints.trigger
+                                    (its timeout begins)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_interval_over,
                                     CheckpointCoordinator.on_pause_over, CheckpointCoordinator.on_checkpoint_timeout,
                                     CheckpointCoordinator._after_abort
@@ -33,10 +33,10 @@ ABS-3  several checkpoints          ../job/config.py: Config (the number, the ti
                                     CheckpointFailureManager.attempt_over (they count in a row from there)
                                     ../decisions/checkpointing.py: Tolerance.failed_in_a_row
 ABS-4  completion, abort            checkpoints.py: Checkpoints.acknowledge, Checkpoints.complete, Checkpoints.abort
-                                    Checkpoints._awaiting
+                                    Checkpoints._awaiting (which acknowledgement counts: of its task's attempt)
                                     ../decisions/checkpointing.py: Triggering.plan (which tasks must acknowledge)
                                     task.py: Task.decline, Task._on_persist_failed
-                                    ../lifecycle/coordinator.py: Coordinator._on_received (of older attempts)
+                                    ../lifecycle/coordinator.py: Coordinator._on_received (what else older attempts say)
                                     ../lifecycle/checkpoints_cleaner.py: CheckpointsCleaner.acknowledged (one that
                                     comes late, or of an older attempt)
                                     checkpoint_coordinator.py: CheckpointCoordinator.on_record_stored,
@@ -61,13 +61,13 @@ ABS-6  failure and recovery         ../lifecycle/failover.py: Failover.on_lost, 
                                     ../lifecycle/deployment.py: Deployment.orders (which task restores which state)
                                     ../lifecycle/cancellation.py: Cancellation.end_attempt
                                     ../decisions/fencing.py: Fencing.addressed (nothing of a former job)
-                                    ../../driver/control.py: reach_task (nothing of a former attempt)
+                                    ../../driver/control.py: reach_task (to the attempt that is named)
                                     task.py: Task.restore    attempts.py: Attempts
                                     ../decisions/tasks.py: Startup.steps    task.py: Task.open_inputs (state before
                                     input)
                                     source.py: SourceTask.adopt (reads from the positions of the snapshot)
                                     sink.py: TransactionalSink.on_restored (fences former attempts)
-ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
+ABS-7  other guarantees             barrier_alignment.py: Alignment.initial, Alignment.count (nothing is blocked)
                                     barrier_alignment.py: Alignment.cancel_counted (older ones are still counted)
                                     source.py: SourceTask._read, SourceTask.restore (at-most-once saves its
                                     position before it sends, and does not rewind)
@@ -78,7 +78,14 @@ ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-onc
 ABS-8  asynchronous snapshots       task.py: Task.persist_once_in_flight_known, Task.persist
                                     input_task.py: InputTask.current_snapshot    ../decisions/tasks.py: Copying.copy
                                     ../backends/heap.py: HeapView    ../backends/lsm.py: LsmView (files never change)
-ABS-11 two-phase commit             sink.py: TransactionalSink
+ABS-11 two-phase commit             sink.py: TransactionalSink.snapshot, TransactionalSink._seal_current (prepare)
+                                    ../decisions/commits.py: PreCommitting.steps
+                                    ../extensions/sinks/store_requests.py: Requests.write_after (sealed, then written)
+                                    sink.py: TransactionalSink.on_complete, TransactionalSink._commit
+                                    ../decisions/commits.py: Committing.due
+                                    sink.py: TransactionalSink._on_fenced (after a failure)
+                                    ../decisions/commits.py: SinkRecovery.to_commit, SinkRecovery.to_abort
+                                    sink.py: TransactionalSink._finish_if_settled
 
 One checkpoint, from its trigger to the commit ("driver": an effect is carried out, and its answer comes as an event):
 

@@ -72,8 +72,8 @@ class Attempts:
         return self._older.get(task, attempt)
 
     def channels_of(self, task: TaskId) -> AttemptId | None:
-        """The attempt to which a task's input channels belong; None if a former coordinator created them, which alone
-        knew it."""
+        """The attempt to which a task's input channels belong; None after a takeover, until this coordinator has
+        deployed all tasks: the former one alone knew it."""
         return self._newest_full if self._channels_stay else self.number_of(task)
 
     def message_to(self, task: TaskId, message: ToTask) -> SendToTask:

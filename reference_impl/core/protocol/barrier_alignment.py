@@ -5,11 +5,11 @@ Aligned (Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dat
 delivered barrier n is blocked until the last channel has delivered barrier n too.  Then
 the task takes its snapshot, sends barrier n on, and takes the records that waited before
 new ones (ABS-2).  `TABLE` holds all transitions: for a state and a signal it names the
-move.  A pair that is not in the table is a bug, and raises.
+move, by how the signal's checkpoint stands to the state.  What is not in the table is a bug, and raises.
 
 The states are types.  `Flowing` remembers the last checkpoint that was begun or
 *cancelled* here, so that its late barriers change nothing.  A task cancels a checkpoint
-by sending its cancel barrier on.  It also remembers the checkpoints that the coordinator *aborted*
+by sending its cancel barrier on.  Each state also has the checkpoints that the coordinator *aborted*
 before the task saw a barrier of them: the task must still send a cancel barrier for
 each, or the tasks downstream would wait for ever.
 
@@ -83,7 +83,7 @@ class Relation(StrEnum):
     aborted = "aborted"
     """the coordinator aborted it before its barrier came"""
     obsolete = "obsolete"
-    """it was begun or cancelled here"""
+    """it was cancelled here, or it or a newer one was begun here"""
 
 
 Transition = tuple[type, type, Relation | None]

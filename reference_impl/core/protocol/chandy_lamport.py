@@ -104,7 +104,7 @@ class LastMarker:
     """As aligned barriers do: when every input has delivered its marker, so that no channel has a state, except at the
     process that began the snapshot: it has recorded before its inputs delivered theirs.
 
-    On a cycle that may never happen: a process that has another input as well waits for its own marker.
+    On a cycle that may never happen: a process with a second input waits for a marker that only its own would bring.
     """
 
     blocks_channels = True

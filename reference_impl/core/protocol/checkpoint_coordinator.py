@@ -57,7 +57,7 @@ class DurableRecord(Protocol):
     """The job's record, which is durable before what it says is acted on (ABS-6)."""
 
     def save_then_trigger(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Save the ids that are given, and trigger the checkpoint once they are durable."""
+        """Save the job's record, with the ids given so far, and trigger the checkpoint once it is durable."""
         ...
 
     def save_had_snapshot_before(self, effects: list[Effect]) -> list[Effect]:
@@ -91,7 +91,7 @@ class InputEnds(FinishedTasks, Protocol):
 class FinishingTasks(Protocol):
     """The tasks that finish while others go on (FIN-1)."""
 
-    def order(self, complete: PendingCheckpoint) -> list[Effect]:
+    def order(self, completed: PendingCheckpoint) -> list[Effect]:
         """Order the tasks to finish whose whole work a complete checkpoint covers."""
         ...
 
@@ -232,13 +232,13 @@ class CheckpointCoordinator:
             effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
         return [*effects, *self._go_on_after_storing()]
 
-    def _notify(self, complete: PendingCheckpoint) -> list[Effect]:
+    def _notify(self, completed: PendingCheckpoint) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
-        orders = self._finishing.order(complete)
+        orders = self._finishing.order(completed)
         notification = Complete(
             job=self._job,
             attempt=self._attempts.newest,
-            checkpoint=complete.checkpoint,
+            checkpoint=completed.checkpoint,
             oldest=self._completed.oldest,
             logs_from=self._completed.logs_from,
         )

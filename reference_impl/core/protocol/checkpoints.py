@@ -354,11 +354,12 @@ class Checkpoints:
         if not pending.is_acknowledged_by_all:
             return []
         all_pending = self._under_way.pending
-        # One that is not triggered is left out: that of a job whose tasks have all finished awaits no acknowledgement.
+        # One that is not triggered is left out.  If all tasks have finished it awaits nobody, and would be stored
+        # before its id is durable.
         acknowledged = {
             checkpoint: one.is_acknowledged_by_all for checkpoint, one in all_pending.items() if one.is_triggered
         }
-        ready = self._parts.completion.completes(acknowledged)  # each that all tasks have acknowledged
+        ready = self._parts.completion.to_store(acknowledged)  # each that all tasks have acknowledged
         return [effect for checkpoint in ready for effect in self._store_record(all_pending[checkpoint])]
 
     def _store_record(self, pending: PendingCheckpoint) -> list[Effect]:

@@ -267,8 +267,8 @@ class InputTask(Task):
         holds_end: bool = False,
     ) -> None:
         """`operator`, `timers`, `transactions`: each is `work` itself if the work has that part, or None.  `publishes`:
-        all that it receives are transactions of complete checkpoints.  `holds_end`: it sends the end of its data only
-        when it finishes."""
+        it is a global committer, and receives committables of complete checkpoints alone.  `holds_end`: it sends the
+        end of its data only when it finishes."""
         super().__init__(spec, config, parts, reading, formats, in_flight)
         self._in_flight_elements = in_flight.elements if in_flight is not None else None
         self.work = work

@@ -338,12 +338,13 @@ class TransactionalSink:
         return [*commits, *aborts] if commits else [*aborts, *self._start_writing()]
 
     def _abort_others(self, answers: Sequence[tuple[TaskId, Done]]) -> list[Effect]:
-        """Abort what these writers left unfinished, but for what is committed, here or by the committer behind."""
+        """Abort what these writers left unfinished, except what the restored snapshot has sealed: this sink commits
+        that, or the committer behind it does."""
         effects: list[Effect] = []
         for writer, answer in answers:
             unfinished = answer.unfinished
-            committed = self._committer.held(unfinished, self.task) if self._committer is not None else self.sealed
-            effects += self._abort(writer, *self.task.parts.sink_recovery.to_abort(committed, unfinished))
+            promised = self._committer.held(unfinished, self.task) if self._committer is not None else self.sealed
+            effects += self._abort(writer, *self.task.parts.sink_recovery.to_abort(promised, unfinished))
         return effects
 
     def _start_writing(self) -> list[Effect]:

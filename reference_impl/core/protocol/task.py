@@ -336,7 +336,7 @@ class Task(ABC):
 
     def _cancel_aborted(self, message: Deploy) -> list[Effect]:
         """A task that recovers alone takes no part in the checkpoints that were aborted.  It sends a cancel barrier
-        for each: the tasks downstream may wait for a barrier that the lost attempt sent in vain (ABS-4, UNA-4)."""
+        for each: the tasks downstream may wait for a barrier that the lost attempt has never sent (ABS-4, UNA-4)."""
         if message.aborted_up_to is None:
             return []
         self.skip_checkpoints(message.aborted_up_to)

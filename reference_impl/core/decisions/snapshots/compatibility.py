@@ -33,8 +33,8 @@ def layout_of(graph: JobGraph, restores: CompletedCheckpoint) -> JobGraph:
 def refusal(graph: JobGraph, restores: CompletedCheckpoint) -> AnyIncompatible | None:
     """Why a job cannot start from a snapshot; None if it can (FIN-2; FLIP-147).
 
-    The snapshot has no operators any more that the job lacks (`Upgrading`).  Other than in Flink, a job is refused if
-    an operator would begin without state and its user does not say so.
+    `Upgrading.adopted` has dropped the operators of the snapshot that the job lacks.  Other than in Flink, a job is
+    refused if an operator would begin without state and its user does not say so.
     """
     if reason := _by_other_key_groups(graph, restores) or _with_new_operators(graph, restores):
         return reason

@@ -12,8 +12,8 @@ class Storing(Part):
     """What a task waits for before it acknowledges, and what a coordinator does with files that it cannot delete."""
 
     def acknowledged_after(self) -> WriteStep:
-        """The step of a write after which its task acknowledges: the last one.  A name that is not synced is lost with
-        the power, however well the file is."""
+        """The step of a write after which its task acknowledges: the last one.  When the power fails, a file
+        is lost if its directory was not synced, even if its content was."""
         return WriteStep.LINK_SYNCED
 
     def on_failed_delete(self, files: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Effect]:
