@@ -127,7 +127,6 @@ def _why(error: Exception) -> str:
 
 _UNEXPECTED = re.compile(r"Unexpected keyword argument '(\w+)'")
 """of msgspec, whose TypeError has the name in its text alone; without it the nearest name is not suggested"""
-"""msgspec's message about an unknown field"""
 
 
 def _is_subject(value: object) -> bool:

@@ -10,18 +10,18 @@ from ..subject.port import SubjectFailed
 class Problem(msgspec.Struct, frozen=True):
     """What does not work; as a text the message for a person, which begins with the entry."""
 
-    entry: str
-    """empty if no entry is to blame more than another"""
+    entry: str | None
+    """None: no entry is to blame more than another"""
     words: str
 
     def __str__(self) -> str:
-        return f"{self.entry}: {self.words}" if self.entry else self.words
+        return f"{self.entry}: {self.words}" if self.entry is not None else self.words
 
 
 class EntryFailed(SubjectFailed):
-    """The pipeline could not be started, fed or read, and an entry of its file is about that."""
+    """The pipeline could not be started, fed or read, and an entry of its file is about that (None: no single one)."""
 
-    def __init__(self, entry: str, words: object) -> None:
+    def __init__(self, entry: str | None, words: object) -> None:
         super().__init__(entry, str(words))
         self.problem = Problem(entry, str(words))
 
@@ -31,4 +31,4 @@ class EntryFailed(SubjectFailed):
 
 def problem_of(error: Exception) -> Problem:
     """The problem; of an error that is about no entry, its message."""
-    return error.problem if isinstance(error, EntryFailed) else Problem("", str(error))
+    return error.problem if isinstance(error, EntryFailed) else Problem(None, str(error))

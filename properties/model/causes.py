@@ -73,10 +73,11 @@ AnyCause = (
 )
 
 
-_TRANSACTION = re.compile(r"\btransactions?\b", re.IGNORECASE)
+_TRANSACTION = re.compile("transaction", re.IGNORECASE)
 _NUMBER = r"[0-9]{1,18}"
 _CHECKPOINTS = re.compile(
-    rf"(?<!\w)(?:(?:checkpoint|savepoint|snapshot)s? |chk-)({_NUMBER}(?:(?:, | and ){_NUMBER})*)(?!\w|[.-]\d)",
+    rf"(?<!\w)(?:(?:checkpoint|savepoint|snapshot)s?[ #:-]{{1,3}}(?:id:? )?|chk-)"
+    rf"({_NUMBER}(?:(?:, and |, | and ){_NUMBER})*)(?!\w|[.-]\d)",
     re.IGNORECASE,
 )
 

@@ -86,6 +86,8 @@ def transaction_in_words(transaction: Transaction) -> str:
     phrases += f" into transaction {transaction.name}"
     if transaction.checkpoint is not None:
         phrases += f", sealed for checkpoint {transaction.checkpoint}"
+    elif transaction.prepared is not None:
+        phrases += ", sealed for no checkpoint"
     return f"{phrases}: {transaction.status}"
 
 

@@ -16,6 +16,7 @@ from ..core.decisions.checkpointing import (
     Situation,
     Tolerance,
     Triggering,
+    TriggerStep,
 )
 from ..core.decisions.failover_strategy import FailoverStrategy
 from ..core.decisions.fencing import Fencing
@@ -68,9 +69,9 @@ class EndsSuffice(Triggering):
 class NeverTimesOut(Triggering):
     """A16: the coordinator assumes that each trigger arrives; no checkpoint times out."""
 
-    def can_time_out(self, awaited: Sequence[TaskId]) -> bool:
+    def steps(self) -> tuple[TriggerStep, ...]:
         self.reached = True
-        return False
+        return (TriggerStep.trigger_tasks,)
 
 
 class TimeoutsDoNotCount(Tolerance):
@@ -184,9 +185,9 @@ class KeepsCounting(Triggering):
         self.reached = self.reached or (super().allowed(now) and not is_allowed)
         return is_allowed
 
-    def can_time_out(self, awaited: Sequence[TaskId]) -> bool:
+    def steps(self) -> tuple[TriggerStep, ...]:
         self._of_this_attempt += 1
-        return super().can_time_out(awaited)
+        return super().steps()
 
     def completed(self, still_pending: int) -> None:
         """A checkpoint is complete."""

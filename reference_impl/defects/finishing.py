@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.decisions.alignment import AwaitedBarriers
-from ..core.decisions.checkpointing import CheckpointPlan, Situation, Triggering
-from ..core.decisions.finishing import Ending, Finishing
+from ..core.decisions.checkpointing import CheckpointPlan, Situation, Triggering, TriggerStep
+from ..core.decisions.finishing import Ending, Finishing, OrderStep
 from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import SnapshotNotWritten
 from ..core.vocabulary.ends import JobEnd
@@ -46,9 +46,9 @@ class PartOfAnOperator(Finishing):
 class NotifiedOnce(Ending):
     """J07: a task may finish once it is notified of the final checkpoint, and the notification is sent only once."""
 
-    def is_repeated(self, unfinished: Sequence[TaskId]) -> bool:
-        self.reached = self.reached or bool(unfinished)
-        return False
+    def steps(self) -> tuple[OrderStep, ...]:
+        self.reached = True
+        return (OrderStep.send,)
 
 
 class StopsAtTheEnd(Ending):
@@ -70,8 +70,8 @@ class DrainsNothing(Ending):
 class NoTimeOut(Triggering):
     """J08, J25: the engine has no timeout for checkpoints."""
 
-    def can_time_out(self, awaited: Sequence[TaskId]) -> bool:
-        return False
+    def steps(self) -> tuple[TriggerStep, ...]:
+        return (TriggerStep.trigger_tasks,)
 
 
 class DeafToTheEnd(AwaitedBarriers):

@@ -68,7 +68,10 @@ TEXTS_OF_ERRORS_ARE_READ_IN: dict[str, str] = {
     "properties/spark/checking/sources.py": "Spark passes a worker's exception on as the text of its traceback",
 }
 """Why no type or code can be read there instead; each is an error of a library."""
-ASKING = frozenset({"startswith", "endswith", "find", "index", "count", "match", "search", "fullmatch", "findall"})
+ASKING = frozenset(
+    {"startswith", "endswith", "find", "index", "count", "match", "search", "fullmatch", "findall"}
+    | {"partition", "rpartition", "removeprefix", "removesuffix"}
+)
 
 IDS_FROM_1 = ("CheckpointId", "AttemptId")
 """They are counted from 1 on."""
@@ -219,7 +222,7 @@ def names_are_parsed_in_few_files(path: str, source: str) -> list[str]:
 def _is_text_of(node: ast.AST, errors: set[str], texts: set[str]) -> bool:
     """Whether an expression is made of what an error says; not an object that has it, nor its length."""
     match node:
-        case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)]):
+        case ast.Call(func=ast.Name(id="str" | "repr" | "one_line"), args=[ast.Name(id=name)]):
             return name in errors
         case ast.Call(func=ast.Name()):
             return False
@@ -248,7 +251,7 @@ def nothing_is_decided_by_the_text_of_an_error(path: str, source: str) -> list[s
         return []
     found = []
     for function in ast.walk(ast.parse(source)):
-        if not isinstance(function, ast.FunctionDef):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         nodes = list(ast.walk(function))
         errors = {"error", *(node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name)}

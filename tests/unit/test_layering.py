@@ -149,6 +149,8 @@ OFFENCES: list[tuple[Rule, str, str]] = [
             'if str(broken).startswith("refused"): h()',
             'if broken.args[0].endswith("refused"): h()',
             'return re.search("refused", str(broken))',
+            'if one_line(broken).startswith("refused"): h()',
+            'return str(broken).partition(": ")[0]',
             "return REFUSED.fullmatch(str(broken))",
             'text = " ".join(str(broken).split())\n  if any(word in text for word in REFUSED): h()',
         )

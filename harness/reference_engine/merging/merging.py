@@ -28,7 +28,7 @@ from .order import Journal, Placed, SinkReadBegan, Source, in_order
 from .requests import completed, rolled_back, settled, where_sent
 
 Committed = Sequence[tuple[str | None, Row]]
-"""The rows that an independent reader sees at the end, each with its transaction ("" for none)."""
+"""The rows that an independent reader sees at the end, each with its transaction (None: of none)."""
 
 
 def journals_in(folder: Path) -> list[Journal]:

@@ -53,7 +53,7 @@ class ToTopic(Feeder):
                 self._producer.produce(self._topic, value, key=self._keys[self._sent], on_delivery=self._on_delivery)
                 self._sent += 1
         if self._producer.flush(ACKNOWLEDGED_WITHIN_S):
-            self.problem = self.problem or Problem("", "the broker has not acknowledged the records")
+            self.problem = self.problem or Problem(None, "the broker has not acknowledged the records")
             return False
         if self._refused is not None:
             raise EntryFailed("feed.topic", f"{self._topic} takes no record: {self._refused}")
@@ -65,7 +65,7 @@ class ToTopic(Feeder):
             self._refused = str(error.str())
 
     def _on_error(self, error: Any) -> None:
-        self.problem = Problem("", str(error.str()))
+        self.problem = Problem(None, str(error.str()))
 
     def close(self) -> None:
         if self._producer is not None:

@@ -68,7 +68,7 @@ class Output:
         self._topic: TopicReader | None = None
         self._at_rest = False
         self._broken: list[Problem] | None = None
-        self.absent: Problem | None = Problem("", "it was never read")
+        self.absent: Problem | None = Problem(None, "it was never read")
         """why the last read found nothing to read: no file, no table; None if it found something"""
         self._columns = [(name, read.columns.get(name, name)) for name in ROW]
 
@@ -125,7 +125,9 @@ class Output:
 
     def _json_lines(self) -> Iterator[dict[str, Any]]:
         for path in self._committed(self._files()):
-            yield from self._objects(path.read_text(encoding="utf-8", errors="replace"), "", f"{path.name} has a line")
+            yield from self._objects(
+                path.read_text(encoding="utf-8", errors="replace"), None, f"{path.name} has a line"
+            )
 
     def _csv(self) -> Iterator[dict[str, Any]]:
         for path in self._committed(self._files()):
@@ -146,7 +148,7 @@ class Output:
             rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
         except ArrowInvalid as error:
             kind = NoRow if self._at_rest else NotReadable
-            raise kind("", f"{path.name} is no whole Parquet file: {' '.join(str(error).split())}") from error
+            raise kind(None, f"{path.name} is no whole Parquet file: {' '.join(str(error).split())}") from error
         return rows
 
     def _iceberg(self) -> Iterable[dict[str, Any]]:
@@ -160,7 +162,7 @@ class Output:
         try:
             rows: list[dict[str, Any]] = table.StaticTable.from_metadata(metadata).scan().to_arrow().to_pylist()
         except (ValueError, OSError) as error:  # of pyiceberg and pyarrow: a file is missing or not whole
-            raise NotReadable("", f"{folder.name} cannot be read: {' '.join(str(error).split())}") from error
+            raise NotReadable(None, f"{folder.name} cannot be read: {' '.join(str(error).split())}") from error
         return rows
 
     def _in_catalog(self, folder: Path) -> str:
@@ -195,13 +197,13 @@ class Output:
         try:
             for value in self._topic.values():
                 text = (value or b"").decode(errors="replace")
-                yield from self._or_broken(partial(_json_object, text, "", f"the topic {topic} has a value"))
+                yield from self._or_broken(partial(_json_object, text, None, f"the topic {topic} has a value"))
         except LookupError as error:
             self.absent = Problem("read.topic", str(error))
         except OSError as error:
             raise NotReadable("read.servers", error.strerror or error) from error
 
-    def _objects(self, text: str, entry: str, what: str) -> Iterator[dict[str, Any]]:
+    def _objects(self, text: str, entry: str | None, what: str) -> Iterator[dict[str, Any]]:
         """The JSON objects of a text's lines; `what` says what a line that is none is part of."""
         lines, last = _lines(text)
         for line in lines:
@@ -239,10 +241,12 @@ class Output:
             raise EntryFailed("read.dsn", error) from None
         return self._queried(lambda texts: snapshot_of_postgres(server, texts))
 
-    def _queried(self, ask: Callable[[Mapping[str, str]], list[Found]]) -> Found:
+    def _queried(self, ask: Callable[[Mapping[str | None, str]], list[Found]]) -> Found:
         """The rows; the marker of commits is of the same snapshot."""
         self.absent, self.marker = None, 0
-        texts = {READ: self._read.query} | ({COMMITS: self._commits} if self._commits else {})
+        texts: dict[str | None, str] = {READ: self._read.query}
+        if self._commits:
+            texts[COMMITS] = self._commits
         try:
             rows, *markers = ask({where: filled(text, self._places) for where, text in texts.items()})
         except NotThere as error:
@@ -271,16 +275,16 @@ def query(database: str, text: str) -> Found:
 def query_postgres(server: Postgres, text: str) -> Found:
     """The rows of a query.  Raises NotThere if its table does not exist, NotReadable if the server cannot be reached or
     does not answer in time, SubjectFailed for any other error."""
-    return snapshot_of_postgres(server, {"": text})[0]
+    return snapshot_of_postgres(server, {None: text})[0]
 
 
 def query_sqlite(path: Path, text: str) -> Found:
     """The rows of a query.  Raises NotThere if its database or table does not exist, NotReadable if another process
     keeps the database locked, SubjectFailed for any other error."""
-    return snapshot_of_sqlite(path, {"": text})[0]
+    return snapshot_of_sqlite(path, {None: text})[0]
 
 
-def snapshot_of_postgres(server: Postgres, texts: Mapping[str, str]) -> list[Found]:
+def snapshot_of_postgres(server: Postgres, texts: Mapping[str | None, str]) -> list[Found]:
     """The rows of queries to one snapshot, by the entry that an error is about.
 
     Raises as `query_postgres` does; a query behind the first whose table does not exist has no rows.
@@ -308,7 +312,7 @@ def snapshot_of_postgres(server: Postgres, texts: Mapping[str, str]) -> list[Fou
     return found
 
 
-def snapshot_of_sqlite(path: Path, texts: Mapping[str, str]) -> list[Found]:
+def snapshot_of_sqlite(path: Path, texts: Mapping[str | None, str]) -> list[Found]:
     """The rows of queries to one snapshot, by the entry that an error is about.
 
     Raises as `query_sqlite` does; a query behind the first whose table does not exist has no rows.
@@ -344,9 +348,10 @@ def snapshot_of_sqlite(path: Path, texts: Mapping[str, str]) -> list[Found]:
     return found
 
 
-def _asked(texts: Mapping[str, str], found: Sequence[Found]) -> str:
-    """The entry with the query that was asked last; `found` are the answers to those before it."""
-    return [*texts, ""][len(found)]
+def _asked(texts: Mapping[str | None, str], found: Sequence[Found]) -> str | None:
+    """The entry with the query that was asked last; `found` are the answers to those before it.  None: all were
+    answered."""
+    return [*texts, None][len(found)]
 
 
 def _marker(rows: Found) -> int:
@@ -371,7 +376,7 @@ def _version(metadata: Path) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _json_object(text: str, entry: str, what: str) -> dict[str, Any]:
+def _json_object(text: str, entry: str | None, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -413,7 +418,7 @@ def _whole(value: Any, column: str) -> int | None:
         whole = int(value)
     except (TypeError, ValueError, OverflowError):
         kind = EntryFailed if _is_number(value) else NoRow  # 2.5 is a query's fault, 2{"key" that of a torn line
-        raise kind("", f"the column {column!r} of the output is no whole number: {str(value)[:LINE]!r}") from None
+        raise kind(None, f"the column {column!r} of the output is no whole number: {str(value)[:LINE]!r}") from None
     if not isinstance(value, str) and whole != value:
         raise SubjectFailed(f"the column {column!r} of the output is no whole number: {value!r}")
     return whole

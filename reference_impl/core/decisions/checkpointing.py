@@ -65,8 +65,15 @@ class CheckpointPlan(msgspec.Struct, frozen=True):
     """they count as finished in it"""
 
 
+class TriggerStep(Enum):
+    """One of the two steps in which a checkpoint is triggered, once its id is durable."""
+
+    begin_timeout = "begin-timeout"
+    trigger_tasks = "trigger-tasks"
+
+
 class Triggering(Part):
-    """When a checkpoint may be triggered, which tasks take part in it, and whether it can time out."""
+    """When a checkpoint may be triggered, which tasks take part in it, and how it is triggered."""
 
     def allowed(self, now: Situation) -> bool:
         """Only while every task runs, nothing is ending, fewer are under way than may be, and no input has ended, or
@@ -80,10 +87,10 @@ class Triggering(Part):
         running = tuple(task for task, _, _ in graph.tasks() if task not in finished)
         return CheckpointPlan(tuple(graph.first_of(running)), running, tuple(finished))
 
-    def can_time_out(self, awaited: Sequence[TaskId]) -> bool:
-        """Whether a checkpoint that is triggered now gets a timeout: if it awaits any acknowledgement, since the
-        trigger, a barrier or the acknowledgement may be lost."""
-        return bool(awaited)
+    def steps(self) -> tuple[TriggerStep, ...]:
+        """The steps in order, both at once: the timeout begins before the tasks hear of the checkpoint, since from then
+        on a trigger, a barrier or an acknowledgement may be lost."""
+        return (TriggerStep.begin_timeout, TriggerStep.trigger_tasks)
 
 
 class PendingView(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from ..job.topology import JobGraph
 from ..vocabulary.ends import JobEnd
@@ -51,13 +52,21 @@ class Finishing(Part):
         return tuple(task for task in expected if task != finished)
 
 
+class OrderStep(Enum):
+    """One of the two steps in which tasks are ordered to finish."""
+
+    send = "send"
+    repeat_later = "repeat-later"
+    """set the timer after which those that have not finished are ordered again"""
+
+
 class Ending(Part):
     """How a job comes to its end (FIN-3, FIN-4)."""
 
-    def is_repeated(self, unfinished: Sequence[TaskId]) -> bool:
-        """Whether orders to finish are sent again: until all tasks that were ordered have finished, since no later
-        message would make up for one that is lost."""
-        return bool(unfinished)
+    def steps(self) -> tuple[OrderStep, ...]:
+        """The steps in order, both at once: no later message would make up for an order that is lost, so it is sent
+        again until the task has finished."""
+        return (OrderStep.send, OrderStep.repeat_later)
 
     def ends_input(self, ending: JobEnd) -> bool:
         """Whether a source's input ends before its last barrier: in a drain alone (FIN-4, FIN-5)."""

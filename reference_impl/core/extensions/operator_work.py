@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -78,18 +78,19 @@ class OperatorWork:
         expect(event.letter, ReleaseHeld)
         return self.release()
 
-    def _release_first(self) -> list[Effect]:
-        """The rows that are held back, before the snapshot and the barrier or the end of the data."""
-        if not self._held:
-            return []
-        steps = self.task.parts.held_output.steps()  # emit, pass on
-        return self.release() if HeldStep.emit in steps[: steps.index(HeldStep.pass_on)] else []
+    def _steps(self) -> Sequence[HeldStep]:
+        """At a barrier, or at the end of the data."""
+        return self.task.parts.held_output.steps() if self._held else (HeldStep.pass_on,)  # emit, pass on
 
     def on_end(self) -> list[Effect]:
         last = self.task.parts.held_output.at_end(*self.operator.waiting())
         self.operator.release(len(last))
         ended = self._time_ends() if self.clocked else []
-        return [*self._release_first(), *self.task.emit(last), *ended, *self.task.end_input()]
+        effects: list[Effect] = []
+        for step in self._steps():
+            emits = step is HeldStep.emit
+            effects += self.release() if emits else [*self.task.emit(last), *ended, *self.task.end_input()]
+        return effects
 
     def on_time(self, time: int) -> list[Effect]:
         """Rows that are held back are emitted before the watermark; so are the panes of the windows that it ends."""
@@ -152,11 +153,13 @@ class OperatorWork:
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Rows that are held back are emitted before (ABS-2)."""
-        before = self._release_first()
+        effects: list[Effect] = []
         try:
-            return [*before, *self.task.take_snapshot(checkpoint)]
+            for step in self._steps():
+                effects += self.release() if step is HeldStep.emit else self.task.take_snapshot(checkpoint)
         except Refused as error:
-            raise WorkFailed(self._blamed(error), before) from error
+            raise WorkFailed(self._blamed(error), effects) from error
+        return effects
 
     def adopt(self, state: TaskState) -> None:
         mine = [item for item in state.shared if self.operator.keeps(item)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..decisions.finishing import Ending
+from ..decisions.finishing import Ending, OrderStep
 from ..job.config import Config
 from ..protocol.attempts import Attempts
 from ..protocol.checkpoints import PendingCheckpoint, UnderWay
@@ -63,9 +63,8 @@ class FinishingTasks:
         if self._under_way.is_ending:
             return []
         some_before = bool(self._ends.ordered_to_finish)
-        tasks = self._ends.order_to_finish(completed.ended, completed.checkpoint)
-        reminds = bool(tasks) and not some_before
-        return [*self._orders(tasks), *(self._remind(RetryTerminateTasks(), tasks) if reminds else ())]
+        orders = self._orders(self._ends.order_to_finish(completed.ended, completed.checkpoint))
+        return orders if some_before else self._give(orders, RetryTerminateTasks())
 
     def _orders(self, tasks: Sequence[TaskId]) -> list[Effect]:
         covered_by = self._ends.ordered_to_finish
@@ -75,10 +74,14 @@ class FinishingTasks:
         ordered = self._ends.ordered_to_finish
         if not ordered or not self._life.runs_at_least_in_part:
             return []
-        return [*self._orders(tuple(ordered)), *self._remind(timeout, tuple(ordered))]
+        return self._give(self._orders(tuple(ordered)), timeout)
 
-    def _remind(self, timeout: RetryTerminate | RetryTerminateTasks, unfinished: Sequence[TaskId]) -> list[Effect]:
-        return [SetTimer(timeout, self._retry_us)] if self._decision.is_repeated(unfinished) else []
+    def _give(self, orders: list[Effect], timeout: RetryTerminate | RetryTerminateTasks) -> list[Effect]:
+        """Send these orders, if there are any, and send them again after a while."""
+        effects: list[Effect] = []
+        for step in self._decision.steps() if orders else ():  # send, repeat later
+            effects += orders if step is OrderStep.send else [SetTimer(timeout, self._retry_us)]
+        return effects
 
     # -- all tasks, and with them the job ------------------------------------------------
 
@@ -91,8 +94,7 @@ class FinishingTasks:
         stage = self._life.stage
         if not isinstance(stage, Terminating):
             return []
-        orders = [self._order(task, stage.checkpoint) for task in stage.waiting]
-        return [*orders, *self._remind(timeout, stage.waiting)]
+        return self._give([self._order(task, stage.checkpoint) for task in stage.waiting], timeout)
 
     def finished_with_all(self, task: TaskId) -> list[Effect]:
         """A task has finished since the job ends."""

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import msgspec
 
-from ..decisions.checkpointing import CheckpointPlan, is_failure
+from ..decisions.checkpointing import CheckpointPlan, TriggerStep, is_failure
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -290,9 +290,11 @@ class Checkpoints:
         pending.is_triggered = True
         pending.enumerators = self._enumerator_states()
         effects: list[Effect] = [CheckpointTriggered(checkpoint, attempt, pending.savepoint)]
-        if self._parts.triggering.can_time_out(pending.expected):
-            effects.append(SetTimer(CheckpointTimeout(checkpoint), self._config.checkpoint_timeout_us))
-        effects += self._trigger_tasks(pending)
+        for step in self._parts.triggering.steps():  # begin the timeout, trigger the tasks
+            if step is TriggerStep.begin_timeout:
+                effects.append(SetTimer(CheckpointTimeout(checkpoint), self._config.checkpoint_timeout_us))
+            else:
+                effects += self._trigger_tasks(pending)
         return effects if pending.expected else [*effects, *self._store_if_all_acknowledged(pending)]
 
     def _trigger_tasks(self, pending: PendingCheckpoint) -> list[Effect]:

@@ -35,6 +35,8 @@ METHODS_AT_MOST = 40
 """how many methods a reader has to read"""
 FUNCTIONS_AT_MOST = 80
 """how many functions of the protocol run, with those that need not be read"""
+IN_THE_CORE_AT_MOST = 200
+"""the same of the whole core"""
 FOLLOWED = 2
 """the checkpoint that is followed: the first one that another preceded"""
 
@@ -140,6 +142,7 @@ def test_what_is_read_stands_in_at_most_eight_files(walk: Walk, text: str) -> No
 def test_what_is_read_is_short(walk: Walk, text: str) -> None:
     assert len(set(read(text))) <= METHODS_AT_MOST
     assert len(functions(walk, "protocol/")) <= FUNCTIONS_AT_MOST
+    assert len(functions(walk)) <= IN_THE_CORE_AT_MOST
 
 
 def test_no_other_file_of_the_protocol_takes_part(walk: Walk, text: str) -> None:

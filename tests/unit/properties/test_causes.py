@@ -27,6 +27,11 @@ def said(sentence: str) -> Why:
         ("the record of checkpoint 3, 12 cannot be read", (3, 12)),
         ("Checkpoints 1, 2 and 3 are gone", (1, 2, 3)),
         ("savepoint 1 is torn", (1,)),
+        ("Checkpoints 1, 2, and 3 are gone", (1, 2, 3)),
+        ("checkpoint #3 was not found", (3,)),
+        ("checkpoint-3 was not found", (3,)),
+        ("cannot read checkpoint id 3", (3,)),
+        ("cannot read Checkpoint ID: 3", (3,)),
         ("no state in snapshot 7.", (7,)),
         ("cannot open /store/chk-1/op-0", (1,)),
         ("neither checkpoint 4 nor chk-5 can be read", (4, 5)),
@@ -52,11 +57,12 @@ def test_a_number_in_a_sentence_is_a_checkpoint_only_if_it_is_named_as_one(
     [
         ("the store refused: transaction sink-0/3 has expired", True),
         ("Transactions were given up", True),
-        ("the transactional sink cannot be reached", False),
+        ("InvalidTxnState: the producer attempted a transactional operation", True),
+        ("there is a newer producer with the same transactionalId", True),
         ("its connection broke", False),
     ],
 )
-def test_a_transaction_in_a_sentence_is_a_word_of_its_own(sentence: str, lost: bool) -> None:
+def test_a_sentence_about_transactions_says_so_in_any_word(sentence: str, lost: bool) -> None:
     assert said(sentence).is_lost_transaction is lost
 
 

@@ -12,11 +12,16 @@ from cutproof.reference_impl.core import decisions
 GIVEN_BACK = {
     "SnapshotContents.stored": "ABS-5: all of a task's state is in its snapshot, and the state is one value",
     "SnapshotContents.restored": "ABS-6: a restored task takes over all of it",
+    "FailoverStrategy.must_wait": "ABS-6: a record that is being stored may become the newest",
+    "HeldOutput.needs_mail": "ABS-2: held rows leave even if no record comes after them",
     "Redistribution.read": "OPS-2: a new subtask reads the pieces of all old ones, whatever its own share",
 }
-"""What returns its argument, and the rule that says so: a choice, since engines have left out a part."""
+"""What returns its argument, or whether there is any, and the rule that says so: a choice, since engines have left out
+a part."""
 
 CONSTANT = {
+    "Triggering.steps": "ABS-3: the timeout before the tasks",
+    "Ending.steps": "FIN-3: an order that may be lost is repeated",
     "Startup.steps": "ABS-6: the state before the input",
     "SourceCut.steps": "ABS-1: position and barrier at once, the position first",
     "HeldOutput.steps": "ABS-2: held rows before the barrier",
@@ -26,7 +31,7 @@ CONSTANT = {
 }
 """What takes no argument: an order of steps, or one of several steps, and the rule that says so."""
 
-COPIES = ("tuple", "list", "dict")
+COPIES = ("tuple", "list", "dict", "bool")
 
 
 def answer_of(method: ast.FunctionDef) -> ast.expr | None:
@@ -95,6 +100,7 @@ def test_no_decision_returns_what_it_is_given_or_a_constant_without_a_reason() -
     [
         "rows",
         "tuple(rows)",
+        "bool(rows)",
         "dict(rows)",
         "[*rows]",
         "(*rows,)",
@@ -120,7 +126,6 @@ def test_a_constant_is_found(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "bool(rows)",
         "len(rows)",
         "max(rows)",
         "rows[before:]",

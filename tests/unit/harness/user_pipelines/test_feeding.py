@@ -244,10 +244,10 @@ def test_records_reach_a_topic_once_and_in_order_though_its_broker_is_away_for_a
     client.is_there = False
     feed.give()
     feed.give()
-    assert (feed.given, feed.problem) == (0, Problem("", "the broker has not acknowledged the records"))
+    assert (feed.given, feed.problem) == (0, Problem(None, "the broker has not acknowledged the records"))
     client.settings["error_cb"](Said("all brokers are down"))
     feed.give()
-    assert (feed.given, feed.problem) == (0, Problem("", "all brokers are down"))
+    assert (feed.given, feed.problem) == (0, Problem(None, "all brokers are down"))
     client.is_there = True
     feed.give()
     assert (feed.given, feed.problem) == (2, None)

@@ -584,4 +584,4 @@ def test_an_error_is_about_the_entry_that_it_names_whatever_it_says(error: Subje
 def test_an_error_about_an_entry_says_so_first_and_survives_the_way_between_processes() -> None:
     error = pickle.loads(pickle.dumps(EntryFailed("feed.insert", ValueError("no such table"))))
     assert (str(error), error.problem) == ("feed.insert: no such table", Problem("feed.insert", "no such table"))
-    assert str(NotReadable("", "the database a.db is locked")) == "the database a.db is locked"
+    assert str(NotReadable(None, "the database a.db is locked")) == "the database a.db is locked"
