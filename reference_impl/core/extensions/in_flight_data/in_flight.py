@@ -38,7 +38,7 @@ from ...vocabulary.effects import Effect, Refill, Restored, Send
 from ...vocabulary.ids import CheckpointId
 from ...vocabulary.messages import Element, Idle, Record, Watermark
 from ...vocabulary.state import Passing, Snapshot, TaskState
-from .persistent import Ledger, LedgerEntry
+from .persistent import Ledger, LedgerEntry, Logged
 
 Channels = tuple[int, ...]
 NEVER_BEFORE: Mapping[int, Sequence[int]] = {}
@@ -84,10 +84,8 @@ class Recording(msgspec.Struct, kw_only=True):
     """how often each of the first elements in `queued` was put back"""
     spilled: dict[int, list[LedgerEntry]] = {}
     """the counterpart of `queued` for persistent channels: the ledger's entries"""
-    is_secured: bool = False
-    """it was requested to make the entries of `spilled` durable"""
-    awaits: int | None = None
-    """the sync that makes them durable; None if they were so already"""
+    logged: Logged | None = None
+    """when the entries of `spilled` are durable; None until that is requested"""
     overtaken: Channels = ()
     """output channels in which the barrier overtakes, until the driver has reported what"""
     unsent: dict[int, list[Passing]] = {}
@@ -263,9 +261,8 @@ class InFlight:
             return []
         effects: list[Effect] = []
         for one in self._recordings.values():
-            if self._is_whole(one) and not one.is_secured:
-                one.is_secured = True
-                one.awaits, asked = self.ledger.secure(one.spilled)
+            if self._is_whole(one) and one.logged is None:
+                one.logged, asked = self.ledger.secure(one.spilled)
                 effects.extend(asked)
         return effects
 
@@ -285,4 +282,4 @@ class InFlight:
         return done
 
     def _is_safe(self, recording: Recording) -> bool:
-        return self.ledger is None or (recording.is_secured and self.ledger.is_safe(recording.awaits))
+        return self.ledger is None or (recording.logged is not None and self.ledger.is_safe(recording.logged))

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from ...decisions.persisting import Persisting
 from ...vocabulary.effects import AppendToLog, Effect, SetTimer, Sync, TrimLog
 from ...vocabulary.ids import CheckpointId
@@ -30,17 +32,31 @@ IN_FLIGHT_KINDS = (Record, Watermark, Idle)
 """What can be in flight, and has a number."""
 
 
-class LedgerEntry:
-    """One element of an input channel.  `is_logged`: it was appended to the log.  `serial` is the sync that makes it
-    durable then; None: it was durable before this attempt."""
+class Durable(msgspec.Struct, frozen=True):
+    """It was durable before this attempt."""
 
-    __slots__ = ("element", "is_logged", "number", "serial")
+
+class DurableAfter(msgspec.Struct, frozen=True):
+    """It was appended to the log, and is durable once this sync is done."""
+
+    sync: int
+
+
+Logged = Durable | DurableAfter
+"""What is in the log: an element, or all that a snapshot refers to."""
+DURABLE = Durable()
+
+
+class LedgerEntry:
+    """One element of an input channel."""
+
+    __slots__ = ("element", "logged", "number")
 
     def __init__(self, number: int, element: Element) -> None:
         self.number = number
         self.element = element
-        self.is_logged = False
-        self.serial: int | None = None
+        self.logged: Logged | None = None
+        """None: it was not appended"""
 
 
 class Ledger:
@@ -61,7 +77,8 @@ class Ledger:
         self._trimmed = [0] * len(logs)
         self._positions: dict[CheckpointId, tuple[int, ...]] = {}
         """by checkpoint, by channel: the first element that was not taken before the task's snapshot"""
-        self._serial = 1
+        self._appended = DurableAfter(1)
+        """what is appended now"""
         self._synced = 0
         self._timer_set_at: list[int] | None = None
         """by channel: the next number when the timer was set; None while no timer is set"""
@@ -120,18 +137,18 @@ class Ledger:
             if one.number < number
             for effect in self._append(channel, one)
         ]
-        if any(not one.is_logged for waiting in self.waiting for one in waiting):
+        if any(one.logged is None for waiting in self.waiting for one in waiting):
             self._timer_set_at = list(self._next)
             effects.append(SetTimer(BufferTimeout(), self._after_us))
         return effects
 
     def _append(self, channel: int, one: LedgerEntry) -> list[Effect]:
-        if one.is_logged:
+        if one.logged is not None:
             return []
-        one.is_logged = True
         if one.number < self._logged[channel]:
+            one.logged = DURABLE
             return []
-        one.serial = self._serial
+        one.logged = self._appended
         return [AppendToLog(self.logs[channel], one.number, one.element)]
 
     # -- snapshots -------------------------------------------------------------------
@@ -140,26 +157,27 @@ class Ledger:
         """The task takes its snapshot of a checkpoint here."""
         self._positions[checkpoint] = tuple(self.first(channel) for channel in range(len(self.logs)))
 
-    def secure(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> tuple[int | None, list[Effect]]:
-        """Have these elements made durable, by channel; returns the sync that does it, None if all of them are durable
-        already, and the effects for it."""
+    def secure(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> tuple[Logged, list[Effect]]:
+        """Have these elements made durable, by channel; returns when they are, and the effects for it."""
         effects = [e for channel, entries in spilled.items() for one in entries for e in self._append(channel, one)]
-        serials = (one.serial for entries in spilled.values() for one in entries)
-        serial = max((one for one in serials if one is not None), default=None)
-        return serial, [*effects, *(self.sync() if serial == self._serial else ())]
+        logged = (one.logged for entries in spilled.values() for one in entries)
+        syncs = [one.sync for one in logged if isinstance(one, DurableAfter)]
+        last: Logged = DurableAfter(max(syncs)) if syncs else DURABLE
+        return last, [*effects, *(self.sync() if last == self._appended else ())]
 
     def sync(self) -> list[Effect]:
         """Have everything made durable that was appended so far."""
-        self._serial += 1
-        return [Sync(self._serial - 1)]
+        sync = self._appended.sync
+        self._appended = DurableAfter(sync + 1)
+        return [Sync(sync)]
 
     def synced(self, serial: int) -> None:
         """Everything that was appended before this sync is durable."""
         self._synced = max(serial, self._synced)
 
-    def is_safe(self, serial: int | None) -> bool:
-        """Whether what this sync makes durable is durable; None: as `secure` returns it."""
-        return serial is None or self._part.is_safe(serial, self._synced)
+    def is_safe(self, logged: Logged) -> bool:
+        """Whether a snapshot may be written that refers to this."""
+        return isinstance(logged, Durable) or self._part.is_safe(logged.sync, self._synced)
 
     def refs(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> dict[int, list[Ref]]:
         """References to these elements, by channel; one for each run of consecutive numbers."""

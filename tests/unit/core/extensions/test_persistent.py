@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutproof.reference_impl.core.decisions.persisting import Persisting
-from cutproof.reference_impl.core.extensions.in_flight_data.persistent import Ledger, LedgerEntry
+from cutproof.reference_impl.core.extensions.in_flight_data.persistent import DURABLE, DurableAfter, Ledger, LedgerEntry
 from cutproof.reference_impl.core.vocabulary.effects import AppendToLog, SetTimer, Sync, TrimLog
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import (
@@ -82,8 +82,8 @@ def test_with_a_time_out_what_waits_from_one_look_to_the_next_is_spilled() -> No
 def test_a_snapshot_has_spilled_what_it_needs_of_the_rest() -> None:
     book = ledger(after_us=500)
     entries = taken(book, record(1), record(2))
-    serial, effects = book.secure({0: entries})
-    assert effects == [AppendToLog("log/0", 0, record(1)), AppendToLog("log/0", 1, record(2)), Sync(serial)]
+    appended = [AppendToLog("log/0", 0, record(1)), AppendToLog("log/0", 1, record(2))]
+    assert book.secure({0: entries}) == (DurableAfter(1), [*appended, Sync(1)])
 
 
 def test_references_are_runs_of_numbers() -> None:
@@ -98,30 +98,26 @@ def test_references_are_runs_of_numbers() -> None:
 def test_what_is_referred_to_is_safe_once_the_sync_behind_it_is_done() -> None:
     book = ledger()
     first = taken(book, record(1))
-    serial, effects = book.secure({0: first})
-    assert effects == [Sync(serial)]
-    assert not book.is_safe(serial)
-    again, effects = book.secure({0: first})
-    assert (again, effects) == (serial, [])  # it is asked for already
-    later, effects = book.secure({0: [*first, *taken(book, record(2))]})
-    assert later > serial
-    assert effects == [Sync(later)]
-    book.synced(serial)
-    assert book.is_safe(serial)
-    assert not book.is_safe(later)
-    assert book.secure({}) == (None, [])
-    assert book.is_safe(None), "there is nothing to wait for"
+    assert book.secure({0: first}) == (DurableAfter(1), [Sync(1)])
+    assert not book.is_safe(DurableAfter(1))
+    assert book.secure({0: first}) == (DurableAfter(1), []), "it is asked for already"
+    assert book.secure({0: [*first, *taken(book, record(2))]}) == (DurableAfter(2), [Sync(2)])
+    book.synced(1)
+    assert book.is_safe(DurableAfter(1))
+    assert not book.is_safe(DurableAfter(2))
+    assert book.secure({}) == (DURABLE, [])
+    assert book.is_safe(DURABLE), "there is nothing to wait for"
 
 
 def test_what_the_log_held_before_this_attempt_waits_for_no_sync() -> None:
     book = ledger()
     book.resume(0, 4, 6)
     entries = taken(book, record(4), record(5))
-    assert [(one.number, one.is_logged, one.serial) for one in entries] == [(4, True, None), (5, True, None)]
-    assert book.secure({0: entries}) == (None, [])
+    assert [(one.number, one.logged) for one in entries] == [(4, DURABLE), (5, DURABLE)]
+    assert book.secure({0: entries}) == (DURABLE, [])
     (new,) = taken(book, record(6))
-    serial, effects = book.secure({0: [*entries, new]})
-    assert (new.serial, effects) == (serial, [Sync(serial)])
+    assert book.secure({0: [*entries, new]}) == (DurableAfter(1), [Sync(1)])
+    assert new.logged == DurableAfter(1)
 
 
 def test_what_no_checkpoint_asks_for_is_trimmed_up_to_the_oldest_that_may() -> None:

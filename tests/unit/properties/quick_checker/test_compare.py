@@ -73,6 +73,8 @@ def test_a_transaction_in_words() -> None:
         " sealed for checkpoint 2: committed"
     )
     one.checkpoint = None
+    assert transaction_in_words(one).endswith(f"into transaction {one.name}, sealed for no checkpoint: committed")
+    one.prepared = None
     assert transaction_in_words(one).endswith(f"into transaction {one.name}: committed")
 
 
