@@ -45,6 +45,7 @@ def is_newer(checkpoint: CheckpointId | None, than: CheckpointId | None) -> bool
 
 
 def oldest(checkpoints: Iterable[CheckpointId | None]) -> CheckpointId | None:
+    """None if any of them is."""
     known = list(checkpoints)
     return min((one for one in known if one is not None), default=None) if None not in known else None
 
